@@ -1,0 +1,1 @@
+"""HTTP in, the port out: routes translate and call one verb; they decide nothing."""

@@ -1,0 +1,1 @@
+"""The driver: a store as a directory of ordinary text files."""

@@ -1,0 +1,1 @@
+"""The Linux binding: the FUSE protocol on `/dev/fuse`, in Python."""

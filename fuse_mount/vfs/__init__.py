@@ -1,0 +1,1 @@
+"""What the directory means: no kernel, no protocol; tested with plain pytest."""

@@ -1,0 +1,1 @@
+"""What may happen: authorise, check, write, record; one transaction a change."""
