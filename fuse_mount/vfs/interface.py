@@ -91,7 +91,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class AttrChange:
-    """setattr: None leaves a field. A time of `NOW` means the present."""
+    """setattr: None leaves a field. Times are absolute; the binding resolves "now" itself."""
 
     mode: int | None = None
     uid: int | None = None
@@ -184,15 +184,26 @@ class Filesystem(Protocol):
         ...
 
     def read(self, handle: int, offset: int, size: int) -> bytes | memoryview | Later[bytes]:
-        """Bytes of one text, never a mix of two."""
+        """Bytes of one text, never a mix of two.
+
+        The kernel keeps one set of pages for all handles of an inode: a binding may serve what
+        it read through one handle to another. So clean handles all read the newest text; one
+        that must go on reading an older text needs its next `open` answered without
+        `keep_cache`. And the kernel cuts what it reads at the size it was last told: a text
+        whose size no answer has told yet reads short.
+        """
         ...
 
     def write(self, handle: int, offset: int, data: bytes | memoryview) -> int | Later[int]:
-        """Write into the shared buffer; with O_APPEND at the end whatever `offset` says."""
+        """Write into the shared buffer; with O_APPEND at the end whatever `offset` says.
+
+        `data` is the vfs's to keep: a binding hands over bytes it does not reuse.
+        """
         ...
 
     def flush(self, handle: int) -> Later[None] | None:
-        """A descriptor is closed: commit what was written."""
+        """A descriptor is closed: commit what was written. A `Later` left unrun committed nothing;
+        the buffer stays dirty for the next flush or release."""
         ...
 
     def fsync(self, handle: int) -> Later[None] | None:
@@ -200,7 +211,10 @@ class Filesystem(Protocol):
         ...
 
     def release(self, handle: int) -> Later[None] | None:
-        """The last descriptor is closed: commit also a bare truncation; free the handle."""
+        """The last descriptor is closed: commit also a bare truncation; free the handle.
+
+        Nobody waits for the answer: the kernel's close(2) has returned.
+        """
         ...
 
     def unlink(self, parent: int, name: str) -> Later[None] | None:
