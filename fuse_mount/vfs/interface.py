@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 ROOT_INO = 1
 """The root's inode number; the kernel's FUSE_ROOT_ID."""
@@ -44,11 +44,17 @@ def now(answer: _Now | Later[_Now]) -> _Now:
 class Node(Protocol):
     """A file or directory as a binding sees it; a live object, read its fields when replying.
 
-    Times are nanoseconds since 1970. `mode` holds type and permission bits (stat.S_IFREG...).
+    `ino` is the node's address in every call here (the kernel's node id) and never changes.
+    `st_ino` is the inode number users see: it belongs to the memory, so it moves to another node
+    when a file is renamed onto a memory, whose lineage goes on under the new node. Times are
+    nanoseconds since 1970. `mode` holds type and permission bits (stat.S_IFREG...).
     """
 
     ino: int
+    st_ino: int
     mode: int
+    uid: int
+    gid: int
     nlink: int
     size: int
     atime_ns: int
@@ -65,8 +71,7 @@ class Timeouts:
     negative: float
 
 
-@dataclass(frozen=True, slots=True)
-class OpenFile:
+class OpenFile(NamedTuple):
     """An open's answer. `keep_cache`: pages the kernel holds of this inode are still right.
 
     `noflush`: a handle that cannot write, whose close needs no flush.
@@ -133,6 +138,17 @@ class Filesystem(Protocol):
 
     read_only: bool
 
+    def start(self) -> None:
+        """Load the tree and connect the change feed; returns when the first listing is served.
+
+        Raises a refusal of `memstore.model.errors` when the store cannot be loaded.
+        """
+        ...
+
+    def stop(self) -> None:
+        """End the threads; call `drain` first. Safe to call twice."""
+        ...
+
     def timeouts(self) -> Timeouts:
         """In force now: long while the change feed is connected, 1 s otherwise."""
         ...
@@ -154,7 +170,7 @@ class Filesystem(Protocol):
         ...
 
     def opendir(self, ino: int) -> int:
-        """A handle on a listing that stays stable under concurrent change."""
+        """A handle on a listing. Cookies belong to the directory's entries, not to the handle."""
         ...
 
     def readdir(self, handle: int, offset: int) -> Iterator[tuple[str, Node, int]]:
@@ -239,7 +255,7 @@ class Filesystem(Protocol):
         """The errno for symlink, link, mknod of anything but a regular file: EPERM, EROFS."""
         ...
 
-    def getxattr(self, ino: int, name: str) -> bytes:
+    def getxattr(self, ino: int, name: str) -> bytes | Later[bytes]:
         """`user.memstore.*`; ENODATA otherwise."""
         ...
 
