@@ -1,1 +1,1 @@
-"""Where things are kept: the only SQL."""
+"""Where things are kept: the only SQL. Opened by `memstore.service` alone."""

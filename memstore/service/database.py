@@ -1,0 +1,78 @@
+"""Opening a database, and the service over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from memstore.model import limits
+from memstore.model.access import Caller
+from memstore.service import access
+from memstore.service.backend import LocalBackend
+from memstore.service.core import Core
+from memstore.service.hub import Hub
+from memstore.storage.engine import Committed, Engine, open_engine
+from memstore.storage.migrations import migrate
+
+HEARTBEAT_SECONDS = 15.0
+
+
+def open_database(url: str, committed: Committed = lambda touched: None) -> Engine:
+    """The database of a URL, made when there is none and migrated forward.
+
+    A SQLite file is made with mode 0600 in a folder of 0700. Unavailable when it cannot be used;
+    NewerSchema, and nothing touched, when a newer memstore wrote it.
+    """
+    engine = open_engine(url, committed)
+    try:
+        migrate(engine)
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+class Service:
+    """An open database: who a secret stands for, the port for a caller, and the live feeds' hub."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        max_memories: int = limits.STORE_MEMORIES,
+        max_bytes: int = limits.STORE_BYTES,
+        heartbeat: float = HEARTBEAT_SECONDS,
+    ) -> None:
+        self.hub = Hub()
+        self._engine = open_database(url, self.hub.committed)
+        self.hub.open(self._engine)
+        self._core = Core(self._engine, self.hub, max_memories, max_bytes, heartbeat)
+        self._authenticator = access.Authenticator(self._core)
+
+    def bootstrap(self, deliver: Callable[[str], None] | None = None) -> str | None:
+        """Make the workspace `default` and its admin key at the first start; its secret, once.
+
+        None when they are there. `deliver` gets the secret before the commit, to write it to a
+        file: when it raises, nothing was made.
+        """
+        return access.bootstrap(self._core, deliver)
+
+    def authenticate(self, secret: str | None) -> Caller:
+        """The caller a secret stands for; Unauthenticated. Revocation counts within 0.5 s."""
+        return self._authenticator(secret)
+
+    def operator(self) -> Caller:
+        """The caller for whoever may open the database's file: the admin of `default`."""
+        return access.operator(self._core)
+
+    def backend_for(
+        self, caller: Caller, *, on_close: Callable[[], None] = lambda: None
+    ) -> LocalBackend:
+        """The port, bound to a caller."""
+        return LocalBackend(
+            self._core, caller, revoked=self._authenticator.forget, on_close=on_close
+        )
+
+    def close(self) -> None:
+        """End the live feeds, finish the writes that were begun, release the database."""
+        self.hub.close()
+        self._engine.close()

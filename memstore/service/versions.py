@@ -1,0 +1,100 @@
+"""Versions: read and list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memstore.model import ids, pages
+from memstore.model.access import Caller
+from memstore.model.errors import Invalid, NotFound
+from memstore.model.versions import OPERATIONS, Version, VersionFilter
+from memstore.service.core import (
+    EVER,
+    Core,
+    check_view,
+    judged,
+    number_key,
+    see_store,
+    time_bounds,
+)
+from memstore.storage import versions
+from memstore.storage.statement import Tx
+
+
+def get(core: Core, caller: Caller, store_id: str, version_id: str, view: str) -> Version:
+    """One version, redacted or not."""
+    with judged(core, caller, store_id, "read"):
+        check_view(view)
+    with core.engine.read() as tx:
+        see_store(tx, caller, store_id)
+        return find(tx, store_id, version_id, view)
+
+
+def find(tx: Tx, store_id: str, version_id: str, view: str) -> Version:
+    """The version of an id; else NotFound."""
+    version = None
+    if ids.is_id(version_id, ids.VERSION):
+        version = versions.get(tx, store_id, version_id, view)
+    if version is None:
+        raise NotFound("memory version", version_id)
+    return version
+
+
+def list_(
+    core: Core,
+    caller: Caller,
+    store_id: str,
+    *,
+    where: VersionFilter,
+    view: str,
+    limit: int,
+    page: str | None,
+) -> pages.Page[Version]:
+    """Versions of a store, newest first."""
+    with judged(core, caller, store_id, "read"):
+        check_view(view)
+        limit = pages.page_limit(limit, view)
+        if where.operation is not None and where.operation not in OPERATIONS:
+            raise Invalid("operation is 'created', 'modified' or 'deleted'")
+        filters = _filters(where)
+        listing = f"versions {store_id} {where!r}"
+        before = EVER
+        if page is not None:
+            before = number_key(pages.decode_cursor(listing, page))
+    with core.engine.read() as tx:
+        see_store(tx, caller, store_id)
+        if filters is None:
+            return pages.Page((), None)
+        found = versions.page(tx, store_id, filters, before=before, view=view, limit=limit + 1)
+    shown = tuple(found[:limit])
+    if len(found) <= limit:
+        return pages.Page(shown, None)
+    return pages.Page(shown, pages.encode_cursor(listing, shown[-1].seq))
+
+
+def _filters(where: VersionFilter) -> dict[str, Any] | None:
+    """The storage's filters; None when nothing can match, as for an id of another shape."""
+    filters: dict[str, Any] = {}
+    actors = {where.session_id, where.api_key_id, where.service_account_id} - {None}
+    shapes = (
+        (where.memory_id, ids.MEMORY),
+        (where.session_id, ids.SESSION),
+        (where.api_key_id, ids.KEY),
+        (where.service_account_id, "svac"),
+    )
+    if len(actors) > 1 or any(
+        text is not None and not ids.is_id(text, prefix) for text, prefix in shapes
+    ):
+        return None
+    if where.memory_id is not None:
+        filters["memory"] = where.memory_id
+    if where.operation is not None:
+        filters["operation"] = where.operation
+    if actors:
+        filters["actor"] = actors.pop()
+    low, high = time_bounds(where.created_from, where.created_to)
+    if where.created_from is not None:
+        filters["low"] = low
+    if where.created_to is not None:
+        filters["high"] = high
+    return filters

@@ -1,0 +1,225 @@
+"""SQLite: WAL, every commit on disk before it is answered, readers that never wait."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.engine import URL, Connection
+from sqlalchemy.pool import NullPool
+
+from memstore.model.errors import Invalid, MemstoreError, Unavailable
+from memstore.storage.dialects.sqlite_writer import Writer
+from memstore.storage.engine import Committed
+from memstore.storage.statement import Tx
+
+T = TypeVar("T")
+
+BUSY_SECONDS = 5.0
+"""How long a write waits for another process that holds the database."""
+POLL_SECONDS = 0.025
+"""How often the commits of other processes are looked for, while somebody listens."""
+IDLE_READERS = 32
+"""Connections kept open between readings."""
+
+_ADVICE = {
+    sqlite3.SQLITE_BUSY: "is locked by another process; try again, or stop that process",
+    sqlite3.SQLITE_LOCKED: "is locked by another process; try again, or stop that process",
+    sqlite3.SQLITE_FULL: "lies on a full disk; free some space and try again",
+    sqlite3.SQLITE_IOERR: "cannot be read or written; look at the disk and its free space",
+    sqlite3.SQLITE_CORRUPT: "is damaged; restore a backup of it",
+    sqlite3.SQLITE_NOTADB: "is not a memstore database; name another file or restore a backup",
+    sqlite3.SQLITE_READONLY: "cannot be written; look at the owner and mode of it and its folder",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened; look at the owner and mode of it and its folder",
+    sqlite3.SQLITE_PERM: "cannot be opened; look at the owner and mode of it and its folder",
+}
+
+
+def refusal(error: sqlite3.Error, path: str) -> Exception:
+    """The sentence for a failure of the database itself; a fault of ours stays as it is."""
+    if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
+        return error
+    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    advice = _ADVICE.get(code)
+    if advice is None:
+        return Unavailable(f"The database {path} failed: {error}.")
+    return Unavailable(f"The database {path} {advice}.")
+
+
+class SqliteEngine:
+    """One database file: a pool of reading connections and one writer."""
+
+    def __init__(self, url: URL, committed: Committed) -> None:
+        if not url.database or url.database == ":memory:":
+            raise Invalid("A SQLite database needs a file: sqlite:///FILE.")
+        self.path = url.database
+        self.dialect = SQLiteDialect_pysqlite(paramstyle="named")
+        self._committed = committed
+        self._idle: deque[sqlite3.Connection] = deque()
+        self._closed = False
+        self._lock = threading.Lock()
+        self._writer: Writer | None = None
+        _make_private(Path(self.path))
+        self._idle.append(self._connect())
+
+    def _connect(self) -> sqlite3.Connection:
+        """A connection set up the one way that all of them are."""
+        try:
+            connection = sqlite3.connect(
+                self.path,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
+            )
+        except sqlite3.Error as error:
+            raise refusal(error, self.path) from error
+        try:
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode=WAL")
+            for pragma in (
+                "synchronous=FULL",
+                "foreign_keys=ON",
+                "secure_delete=ON",
+                "temp_store=MEMORY",
+                "cache_size=-16384",
+                "journal_size_limit=67108864",
+            ):
+                connection.execute(f"PRAGMA {pragma}")
+        except sqlite3.Error as error:
+            connection.close()
+            raise refusal(error, self.path) from error
+        return connection
+
+    def open_read(self) -> tuple[Tx, Callable[[], None]]:
+        """A reading that lasts until the function returned is called (twice does no harm)."""
+        if self._closed:
+            raise Unavailable("The database is closed.")
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            connection.execute("BEGIN")
+        except sqlite3.Error as error:
+            connection.close()
+            raise refusal(error, self.path) from error
+        done = False
+
+        def end() -> None:
+            nonlocal done
+            if done:
+                return
+            done = True
+            try:
+                connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                connection.close()
+                return
+            if self._closed or len(self._idle) >= IDLE_READERS:
+                connection.close()
+            else:
+                self._idle.append(connection)
+
+        return Tx(connection, self.dialect), end
+
+    @contextmanager
+    def read(self) -> Iterator[Tx]:
+        """A reading whose statements all see one moment."""
+        tx, end = self.open_read()
+        try:
+            yield tx
+        except sqlite3.Error as error:
+            raise refusal(error, self.path) from error
+        finally:
+            end()
+
+    def write(self, work: Callable[[Tx], T]) -> T:
+        """Run `work` on the writer, in a commit it may share with others."""
+        writer = self._writer
+        if writer is None:
+            with self._lock:
+                if self._closed:
+                    raise Unavailable("The database is closed.")
+                if self._writer is None:
+                    self._writer = Writer(
+                        self._connect(),
+                        self.dialect,
+                        self._committed,
+                        lambda error: refusal(error, self.path),
+                    )
+                writer = self._writer
+        return writer.run(work)
+
+    def watch_others(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Poll `PRAGMA data_version`, which moves when another connection commits."""
+        stop = threading.Event()
+
+        def poll() -> None:
+            connection = self._connect()
+            try:
+                known = None
+                while not stop.wait(POLL_SECONDS):
+                    seen = connection.execute("PRAGMA data_version").fetchone()[0]
+                    if seen != known:
+                        known = seen
+                        with suppress(MemstoreError):
+                            changed()
+            except sqlite3.Error:
+                return
+            finally:
+                connection.close()
+
+        thread = threading.Thread(target=poll, name="memstore-watch", daemon=True)
+        thread.start()
+        return stop.set
+
+    @contextmanager
+    def migrating(self) -> Iterator[Connection]:
+        """SQLAlchemy's connection inside BEGIN IMMEDIATE, which keeps other processes out."""
+        engine = create_engine("sqlite://", creator=self._connect, poolclass=NullPool)
+        event.listen(engine, "begin", lambda c: c.exec_driver_sql("BEGIN IMMEDIATE"))
+        try:
+            with engine.begin() as connection:
+                yield connection
+        finally:
+            engine.dispose()
+
+    def schema_revision(self) -> str | None:
+        """What the migrations left in `alembic_version`."""
+        with self.read() as tx:
+            query = tx._connection.execute
+            if not query("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
+                return None
+            row = query("SELECT version_num FROM alembic_version").fetchone()
+            return None if row is None else str(row[0])
+
+    def close(self) -> None:
+        """Let the writer finish, then close every connection."""
+        with self._lock:
+            self._closed = True
+            writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+        while self._idle:
+            self._idle.pop().close()
+
+
+def _make_private(path: Path) -> None:
+    """The file, mode 0600, and its folder, 0700, when they are not there yet."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise Unavailable(
+            f"The database {path} cannot be opened: {error.strerror}. "
+            "Look at the owner and mode of it and its folder."
+        ) from None

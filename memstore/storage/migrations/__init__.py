@@ -1,0 +1,43 @@
+"""The schema's history: forward only, in the database's own transaction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memstore.model.errors import MemstoreError
+from memstore.storage.engine import Engine
+
+REVISIONS = ("0001",)
+"""Every migration, oldest first; the last is what this version of memstore works with."""
+
+
+class NewerSchema(MemstoreError):
+    """The database was written by a newer memstore."""
+
+    code = "newer_schema"
+
+
+def migrate(engine: Engine) -> bool:
+    """Bring the schema up to date; whether there was anything to do.
+
+    NewerSchema, and nothing changed, when a newer memstore has been here. Alembic is loaded only
+    when there is work, for it is slow to import.
+    """
+    if engine.schema_revision() == REVISIONS[-1]:
+        return False
+    from alembic import command
+    from alembic.config import Config
+    from alembic.runtime.migration import MigrationContext
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    with engine.migrating() as connection:
+        found = MigrationContext.configure(connection).get_current_revision()
+        if found is not None and found not in REVISIONS:
+            raise NewerSchema(
+                f"The database has schema {found}, which is newer than this memstore knows "
+                f"({REVISIONS[-1]}). Install the newer memstore."
+            )
+        config.attributes["connection"] = connection
+        command.upgrade(config, REVISIONS[-1])
+    return True

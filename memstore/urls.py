@@ -1,0 +1,32 @@
+"""A URL becomes a backend."""
+
+from __future__ import annotations
+
+from memstore.backend import Backend
+from memstore.model.errors import Invalid
+
+
+def connect(url: str, *, key: str | None = None) -> Backend:
+    """The port at a URL: `sqlite:///FILE`, `postgresql://...`, `http(s)://...`, `http+unix://...`.
+
+    `key` is a key or a session's token. A database without one is opened as its operator: whoever
+    may open the file may do everything. Close the backend when done. Invalid for another scheme;
+    Unauthenticated for a key that does not work; Unavailable when nothing answers.
+    """
+    scheme = url.partition(":")[0].partition("+")[0]
+    if scheme in ("sqlite", "postgresql"):
+        return _database(url, key)
+    raise Invalid(f"A memstore URL begins sqlite: or postgresql:, not {scheme}:.")
+
+
+def _database(url: str, key: str | None) -> Backend:
+    """The service in this process, closed with the backend."""
+    from memstore.service import Service
+
+    service = Service(url)
+    try:
+        caller = service.operator() if key is None else service.authenticate(key)
+    except BaseException:
+        service.close()
+        raise
+    return service.backend_for(caller, on_close=service.close)
