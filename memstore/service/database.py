@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 from memstore.model import limits
 from memstore.model.access import Caller
+from memstore.model.errors import Invalid
 from memstore.service import access
 from memstore.service.backend import LocalBackend
 from memstore.service.core import Core
 from memstore.service.hub import Hub
+from memstore.storage import check as storage_check
 from memstore.storage.engine import Committed, Engine, open_engine
-from memstore.storage.migrations import migrate
+from memstore.storage.migrations import REVISIONS, migrate
 
 HEARTBEAT_SECONDS = 15.0
 
@@ -29,6 +31,20 @@ def open_database(url: str, committed: Committed = lambda touched: None) -> Engi
         engine.close()
         raise
     return engine
+
+
+def check(url: str) -> list[str]:
+    """What is wrong in a database, one sentence each; empty when nothing is.
+
+    Unavailable when it cannot be read at all; Invalid when its schema is not this version's.
+    """
+    engine = open_engine(url, lambda touched: None)
+    try:
+        if engine.schema_revision() != REVISIONS[-1]:
+            raise Invalid("The database is of another version: run `memstore migrate` first.")
+        return storage_check.check(engine)
+    finally:
+        engine.close()
 
 
 class Service:
@@ -71,6 +87,10 @@ class Service:
         return LocalBackend(
             self._core, caller, revoked=self._authenticator.forget, on_close=on_close
         )
+
+    def check(self) -> list[str]:
+        """What is wrong in the database, one sentence each; empty when nothing is."""
+        return storage_check.check(self._engine)
 
     def close(self) -> None:
         """End the live feeds, finish the writes that were begun, release the database."""

@@ -60,6 +60,10 @@ class Engine(Protocol):
         """The migration this database stands at; None for a new one."""
         ...
 
+    def integrity(self) -> list[str]:
+        """What the database itself finds damaged; empty when nothing."""
+        ...
+
     def close(self) -> None:
         """Finish what was begun and release every connection. Safe to call twice."""
         ...

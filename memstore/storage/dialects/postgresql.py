@@ -118,6 +118,10 @@ class PostgresqlEngine:
         except DBAPIError as error:
             raise self._refusal(error) from error
 
+    def integrity(self) -> list[str]:
+        """PostgreSQL keeps its pages and foreign keys itself."""
+        return []
+
     def close(self) -> None:
         """Release every connection."""
         self._engine.dispose()

@@ -202,6 +202,17 @@ class SqliteEngine:
             row = query("SELECT version_num FROM alembic_version").fetchone()
             return None if row is None else str(row[0])
 
+    def integrity(self) -> list[str]:
+        """SQLite's own check of its pages, indexes and foreign keys."""
+        with self.read() as tx:
+            query = tx._connection.execute
+            found = [str(row[0]) for row in query("PRAGMA integrity_check(20)") if row[0] != "ok"]
+            broken = query("PRAGMA foreign_key_check").fetchmany(20)
+        return [f"The file is damaged: {text}." for text in found] + [
+            f"A row of {table} refers to a row of {parent} that is not there."
+            for table, _, parent, _ in broken
+        ]
+
     def close(self) -> None:
         """Let the writer finish, then close every connection."""
         with self._lock:
