@@ -1,1 +1,1 @@
-"""The port over HTTP."""
+"""The same verbs over HTTP. Imports the standard library, orjson and the model only."""
