@@ -11,12 +11,17 @@ def connect(url: str, *, key: str | None = None) -> Backend:
 
     `key` is a key or a session's token. A database without one is opened as its operator: whoever
     may open the file may do everything. Close the backend when done. Invalid for another scheme;
-    Unauthenticated for a key that does not work; Unavailable when nothing answers.
+    Unauthenticated for a key that does not work; Unavailable when nothing answers. Over HTTP
+    nothing is asked before the first verb, so these two are raised there.
     """
     scheme = url.partition(":")[0].partition("+")[0]
     if scheme in ("sqlite", "postgresql"):
         return _database(url, key)
-    raise Invalid(f"A memstore URL begins sqlite: or postgresql:, not {scheme}:.")
+    if scheme in ("http", "https"):
+        return _remote(url, key)
+    raise Invalid(
+        f"A memstore URL begins sqlite:, postgresql:, http:, https: or http+unix:, not {scheme}:."
+    )
 
 
 def _database(url: str, key: str | None) -> Backend:
@@ -30,3 +35,10 @@ def _database(url: str, key: str | None) -> Backend:
         service.close()
         raise
     return service.backend_for(caller, on_close=service.close)
+
+
+def _remote(url: str, key: str | None) -> Backend:
+    """The port over HTTP; imports neither the service nor what it needs."""
+    from memstore.client.backend import RemoteBackend
+
+    return RemoteBackend(url, key=key or "")
