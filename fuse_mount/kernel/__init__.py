@@ -9,7 +9,8 @@
     notify      what the kernel must forget
 
 Which thread does what. One loop reads requests and answers from memory. Workers run each `Later`
-and reply. Two notifier threads write invalidations. A watchdog answers what is overdue.
+and reply. The vfs's own threads invalidate inodes, a thread here invalidates names. A watchdog
+answers what is overdue.
 
 The order that keeps caches true. An answer that lets the kernel remember something must not
 leave after the invalidation that takes it back. A change is applied first, then announced to the

@@ -1,8 +1,10 @@
-"""What the kernel must forget, written from threads of their own.
+"""What the kernel must forget.
 
-An invalidation may have to wait in the kernel: for the lock of a directory in which a request is
-under way, or for a page being read. So it is never written by whoever announces it, and inodes
-and names have a thread each: a name in a busy directory holds up no file's new text.
+An inode's attributes and pages are invalidated by whoever announces it, who goes on when the
+kernel has forgotten: the vfs then knows that no reader will see the old size again. It may wait
+for a page that is being read. A name may have to wait much longer, for the lock of a directory in
+which a request is under way; names go through a queue and a thread of their own, so that a busy
+directory holds up no file's new text.
 """
 
 from __future__ import annotations
@@ -79,18 +81,25 @@ class _Lane:
     def _write(self, message: bytes) -> bool:
         """Hand one message to the kernel; False when the mount is gone."""
         assert self._channel is not None
-        try:
-            os.write(self._channel.fd, message)
-        except OSError as error:
-            if error.errno in GONE:
-                self.stop()
-                with self._changed:
-                    self._writing = False
-                    self._changed.notify_all()
-                return False
-            # ENOENT: the kernel does not know the inode or the name, so there is nothing to forget.
-            log.debug("an invalidation was not taken: %s", error)
-        return True
+        if write(self._channel, message):
+            return True
+        self.stop()
+        with self._changed:
+            self._writing = False
+            self._changed.notify_all()
+        return False
+
+
+def write(channel: Channel, message: bytes) -> bool:
+    """Hand an invalidation to the kernel; False when the mount is gone."""
+    try:
+        os.write(channel.fd, message)
+    except OSError as error:
+        if error.errno in GONE:
+            return False
+        # ENOENT: the kernel does not know the inode or the name, so there is nothing to forget.
+        log.debug("an invalidation was not taken: %s", error)
+    return True
 
 
 class KernelNotifier:
@@ -99,28 +108,34 @@ class KernelNotifier:
     """
 
     def __init__(self) -> None:
-        self._inodes = _Lane("fuse-forget-inodes")
         self._names = _Lane("fuse-forget-names")
+        self._channel: Channel | None = None
 
     def attach(self, channel: Channel) -> None:
         """Start to write to a channel."""
-        self._inodes.start(channel)
+        self._channel = channel
         self._names.start(channel)
 
     def stop(self) -> None:
         """Write nothing more."""
-        self._inodes.stop()
+        self._channel = None
         self._names.stop()
 
     def flush(self, deadline_s: float) -> bool:
-        """Wait until everything announced is with the kernel; False when time is over first."""
+        """Wait until every name announced is with the kernel; False when time is over first."""
         end = time.monotonic() + deadline_s
-        return self._inodes.flush(end) and self._names.flush(end)
+        return self._names.flush(end)
 
     def inval_inode(self, ino: int) -> None:
-        """FUSE_NOTIFY_INVAL_INODE over the whole range: attributes and all pages."""
+        """FUSE_NOTIFY_INVAL_INODE over the whole range: attributes and all pages; done on return."""
+        channel = self._channel
+        if channel is None:
+            return
+        channel.announce()
+        with channel.order:
+            pass  # every reply computed before the change is written now
         layout = messages.INVAL_INODE
-        self._inodes.put(layout.pack(layout.size, messages.NOTIFY_INVAL_INODE, 0, ino, 0, 0))
+        write(channel, layout.pack(layout.size, messages.NOTIFY_INVAL_INODE, 0, ino, 0, 0))
 
     def inval_entry(self, parent: int, name: str) -> None:
         """FUSE_NOTIFY_INVAL_ENTRY."""

@@ -121,11 +121,14 @@ class Notifier(Protocol):
     inside an operation, and never with a vfs lock held that an operation may wait for."""
 
     def inval_inode(self, ino: int) -> None:
-        """Forget the attributes and all cached pages (for a directory: its cached listing)."""
+        """Forget the attributes and all cached pages (for a directory: its cached listing).
+
+        Returns when that is done; it may wait for a page that is being read.
+        """
         ...
 
     def inval_entry(self, parent: int, name: str) -> None:
-        """Forget a name in a directory, present or missing."""
+        """Forget a name in a directory, present or missing; soon, without waiting for it."""
         ...
 
     def deleted(self, parent: int, ino: int, name: str) -> None:
