@@ -76,6 +76,14 @@ class Service:
         """The caller a secret stands for; Unauthenticated. Revocation counts within 0.5 s."""
         return self._authenticator(secret)
 
+    def recognise(self, secret: str) -> Caller | None:
+        """The caller of a secret asked for a moment ago; None otherwise. Never blocks."""
+        return self._authenticator.known(secret)
+
+    def ping(self) -> None:
+        """Ask the database something; Unavailable when it cannot answer."""
+        self._engine.schema_revision()
+
     def operator(self) -> Caller:
         """The caller for whoever may open the database's file: the admin of `default`."""
         return access.operator(self._core)

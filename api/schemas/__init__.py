@@ -1,0 +1,1 @@
+"""The API's shapes: what may be sent (`requests`) and what comes back (`responses`)."""
