@@ -1,0 +1,1 @@
+"""The measurements behind `./dev bench`: the product beside other ways to keep files, in one run."""
