@@ -1,0 +1,54 @@
+"""The options of one mount."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+LITTER = (
+    ".*.sw?",
+    "4913",
+    ".#*",
+    "#*#",
+    ".goutputstream-*",
+    ".nfs*",
+    ".fuse_hidden*",
+    ".DS_Store",
+    "._*",
+    ".~lock.*#",
+)
+"""Names that never reach the store: swap, lock and desktop files."""
+
+TEMPORARY = (
+    "*.tmp",
+    ".tmp*",
+    "*~",
+    "tmp????????",
+    "sed??????",
+    ".*.??????",
+)
+"""Names held back at close, since a rename usually follows; the last is rsync's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a mount behaves; times in seconds, sizes in bytes.
+
+    `conflict` decides when two edits of one text cannot be merged: `fail` (ESTALE, the losing
+    text kept beside the file) or `overwrite` (the last writer wins). `temp_hold_s` is how long
+    a temporary name waits after its last close for the rename that usually follows. `retry_s`
+    bounds the wait of a commit while the server is away. `poll_interval_s` applies where the
+    server has no change feed.
+    """
+
+    uid: int = 0
+    gid: int = 0
+    read_only: bool = False
+    conflict: Literal["fail", "overwrite"] = "fail"
+    cache_bytes: int = 256 * 1024 * 1024
+    scratch_bytes: int = 256 * 1024 * 1024
+    poll_interval_s: float = 2.0
+    temp_hold_s: float = 5.0
+    retry_s: float = 30.0
+    litter: tuple[str, ...] = LITTER
+    temporary: tuple[str, ...] = TEMPORARY

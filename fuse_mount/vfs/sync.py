@@ -1,0 +1,219 @@
+"""Keeping up with the store: everything at the start, then the change feed, or polling.
+
+A server of ours streams its events. One without a stream is asked for pages of events, one
+without events for its newest versions: the outcome is the same, only later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+
+from fuse_mount.vfs.errors import TRANSIENT
+from fuse_mount.vfs.remote import Known, Remote, of_memory
+from fuse_mount.vfs.state import State, log
+from memstore.backend import Feed, NotSupported
+from memstore.model import errors
+from memstore.model.events import Event, EventKind
+from memstore.model.limits import PAGE_MAX, PAGE_MAX_FULL
+from memstore.model.memories import Memory
+from memstore.model.versions import Version
+
+_KINDS: dict[str, EventKind] = {
+    "created": "memory.created",
+    "modified": "memory.modified",
+    "deleted": "memory.deleted",
+}
+_MAX_PAUSE = 5.0
+_VERSION_PAGES = 50
+"""After so many pages of new versions a whole listing costs less."""
+
+
+class Sync:
+    """Loads the tree, then follows the store in a thread of its own."""
+
+    def __init__(self, state: State, remote: Remote) -> None:
+        self._state, self._remote = state, remote
+        self._cursor: int | None = None
+        self._newest: str | None = None
+        self._feed: Feed | None = None
+        self._thread = threading.Thread(target=self._follow, name="memstore-feed", daemon=True)
+
+    def start(self) -> None:
+        """Load the tree; when it returns the feed is being followed."""
+        state = self._state
+        store = state.call(lambda: state.backend.get_store(state.store_id), state.deadline())
+        state.archived = store.archived_at is not None
+        with contextlib.suppress(NotSupported):
+            state.caps = state.backend.store_usage(state.store_id)
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            for known in self._everything():
+                self._remote.load(known)
+        finally:
+            if collecting:
+                gc.enable()
+        state.tree.root.touch(state.tree.root.mtime_ns)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        feed = self._feed
+        if feed is not None:
+            feed.close()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(timeout=10)
+
+    # Everything
+
+    def _everything(self) -> list[Known]:
+        """Every memory with its text, and where to go on from."""
+        state = self._state
+        try:
+            snapshot = state.backend.snapshot(state.store_id)
+        except NotSupported:
+            return self._listed()
+        self._cursor = snapshot.cursor
+        return [of_memory(memory) for memory in snapshot.memories]
+
+    def _listed(self) -> list[Known]:
+        state = self._state
+        try:
+            self._cursor = state.backend.list_events(state.store_id, after=-1).cursor
+        except NotSupported:
+            page = state.backend.list_versions(state.store_id, limit=1)
+            self._newest = page.data[0].id if page.data else ""
+        found: list[Known] = []
+        at: str | None = None
+        while True:
+            listing = state.backend.list_memories(
+                state.store_id, view="full", limit=PAGE_MAX_FULL, page=at
+            )
+            found += [of_memory(item) for item in listing.data if isinstance(item, Memory)]
+            at = listing.next_page
+            if at is None:
+                return found
+
+    # Following
+
+    def _follow(self) -> None:
+        state, pause = self._state, 0.05
+        while not state.stopping.is_set():
+            try:
+                if self._cursor is None:
+                    self._poll_versions()
+                else:
+                    self._stream()
+                pause = 0.05
+            except NotSupported:
+                self._poll()
+            except errors.NotFound:
+                log.warning("the store is gone; what is in memory can still be read")
+                return
+            except TRANSIENT as error:
+                state.connected = False
+                log.info("the change feed is lost (%s); trying again", error)
+                state.stopping.wait(pause)
+                pause = min(pause * 2, _MAX_PAUSE)
+            except errors.Invalid:
+                self._again(pause)
+            except errors.MemstoreError as error:
+                state.connected = False
+                log.warning("the change feed is refused: %s", error)
+                state.stopping.wait(_MAX_PAUSE)
+            except Exception:
+                state.connected = False
+                log.exception("the change feed failed; starting it again")
+                state.stopping.wait(pause)
+                pause = min(pause * 2, _MAX_PAUSE)
+
+    def _stream(self) -> None:
+        state = self._state
+        assert self._cursor is not None
+        feed = state.backend.watch(state.store_id, after=self._cursor, view="full")
+        self._feed = feed
+        try:
+            if state.stopping.is_set():
+                return
+            state.connected = True
+            for event in feed:
+                if event is not None:
+                    self._remote.event(event)
+                    self._cursor = event.seq
+        finally:
+            state.connected = False
+            self._feed = None
+            feed.close()
+
+    def _poll(self) -> None:
+        """Pages of events, where they cannot be streamed."""
+        state = self._state
+        try:
+            while not state.stopping.wait(state.options.poll_interval_s):
+                more = True
+                while more and self._cursor is not None:
+                    page = state.backend.list_events(
+                        state.store_id, after=self._cursor, view="full"
+                    )
+                    for event in page.events:
+                        self._remote.event(event)
+                    self._cursor, more = page.cursor, page.more
+        except NotSupported:
+            self._cursor = None
+
+    def _poll_versions(self) -> None:
+        """The newest versions, where the server has no events: a feed in reverse."""
+        state = self._state
+        if self._newest is None:
+            self._again(0)
+        while not state.stopping.wait(state.options.poll_interval_s):
+            for event in self._new_versions():
+                self._remote.event(event)
+
+    def _new_versions(self) -> list[Event]:
+        state = self._state
+        found: list[Version] = []
+        page: str | None = None
+        for number in range(_VERSION_PAGES):
+            limit = PAGE_MAX_FULL if number else min(PAGE_MAX, PAGE_MAX_FULL)
+            answer = state.backend.list_versions(
+                state.store_id, view="full", limit=limit, page=page
+            )
+            for version in answer.data:
+                if version.id == self._newest:
+                    break
+                found.append(version)
+            else:
+                page = answer.next_page
+                if page is not None:
+                    continue
+            break
+        else:
+            self._again(0)
+            return []
+        if found:
+            self._newest = found[0].id
+        return [_as_event(version) for version in reversed(found)]
+
+    def _again(self, pause: float) -> None:
+        """Make the tree equal to the store as a whole."""
+        self._state.stopping.wait(pause)
+        self._remote.listing(self._everything())
+
+
+def _as_event(version: Version) -> Event:
+    return Event(
+        store_id=version.store_id,
+        seq=version.seq,
+        kind=_KINDS[version.operation],
+        created_at=version.created_at,
+        created_by=version.created_by,
+        memory_id=version.memory_id,
+        version_id=version.id,
+        path=version.path,
+        content=version.content,
+        content_size_bytes=version.content_size_bytes,
+        content_sha256=version.content_sha256,
+    )
