@@ -13,7 +13,7 @@ from functools import partial
 
 from anyio import CapacityLimiter, to_thread
 
-from api import wire
+from api import errors, wire
 from api.errors import json_bytes
 from memstore.model.errors import MemstoreError, NotFound, Unauthenticated
 from memstore.model.events import Event
@@ -45,10 +45,11 @@ class _Open:
         self.secret = secret
         self.changed = asyncio.Event()
         self.ended = False
+        self.refusal: MemstoreError | None = None
 
-    def end(self) -> None:
-        """Make the feed stop at its next step."""
-        self.ended = True
+    def end(self, refusal: MemstoreError | None = None) -> None:
+        """Make the feed stop at its next step, and say why when there is a refusal."""
+        self.ended, self.refusal = True, refusal
         self.changed.set()
 
 
@@ -74,11 +75,15 @@ class Feeds:
         secret: str,
         store_id: str,
         *,
+        request_id: str,
         after: int,
         view: View,
         heartbeat: float,
     ) -> AsyncIterator[bytes]:
-        """Server-sent events after a cursor; ends with the store, the credential or the service."""
+        """Server-sent events after a cursor; ends with the store, the credential or the service.
+
+        An event `error` with the API's error object comes last when there is something to say.
+        """
         feed = _Open(secret)
         loop = asyncio.get_running_loop()
 
@@ -92,12 +97,10 @@ class Feeds:
             cursor, more = after, True
             while not feed.ended:
                 if more:
-                    events, more, gone = await self._news(port, store_id, cursor, view)
+                    events, more = await self._news(feed, port, store_id, cursor, view)
                     if events:
                         cursor = events[-1].seq
                         yield b"".join(_frame(event) for event in events)
-                    if gone:
-                        return
                     continue
                 try:
                     await asyncio.wait_for(feed.changed.wait(), heartbeat)
@@ -105,6 +108,9 @@ class Feeds:
                     more = True
                 except TimeoutError:
                     yield b": heartbeat\n\n"
+            if feed.refusal is not None:
+                body = bytes(errors.answer(feed.refusal, request_id).body)
+                yield b"event: error\ndata: %s\n\n" % body
         finally:
             self._open.discard(feed)
             unsubscribe()
@@ -118,20 +124,22 @@ class Feeds:
             self._guard = asyncio.create_task(self._keep_guard())
 
     async def _news(
-        self, port: LocalBackend, store_id: str, cursor: int, view: View
-    ) -> tuple[tuple[Event, ...], bool, bool]:
-        """Events after the cursor, whether there are more, and whether the feed is over."""
+        self, feed: _Open, port: LocalBackend, store_id: str, cursor: int, view: View
+    ) -> tuple[tuple[Event, ...], bool]:
+        """Events after the cursor, and whether there are more; ends the feed of a lost store."""
         if self._limiter is None:
             self._limiter = CapacityLimiter(READERS)
         try:
             read = partial(port.list_events, store_id, after=cursor, limit=READ_EVENTS, view=view)
             page = await to_thread.run_sync(read, limiter=self._limiter)
-            return page.events, page.more, False
+            return page.events, page.more
         except NotFound:
+            feed.end()
             last = await to_thread.run_sync(port.farewell, store_id, limiter=self._limiter)
-            return ((last,) if last is not None and last.seq > cursor else ()), False, True
-        except MemstoreError:
-            return (), False, True
+            return ((last,) if last is not None and last.seq > cursor else ()), False
+        except MemstoreError as refusal:
+            feed.end(refusal)
+            return (), False
 
     async def _keep_guard(self) -> None:
         """End feeds whose credential stopped working, while there are any feeds."""
@@ -141,16 +149,16 @@ class Feeds:
             refused = await to_thread.run_sync(self._refused, secrets)
             for feed in self._open:
                 if feed.secret in refused:
-                    feed.end()
+                    feed.end(refused[feed.secret])
 
-    def _refused(self, secrets: Iterable[str]) -> set[str]:
+    def _refused(self, secrets: Iterable[str]) -> dict[str, MemstoreError]:
         """Those that are no longer accepted; a database that cannot answer revokes nothing."""
-        refused = set()
+        refused: dict[str, MemstoreError] = {}
         for secret in secrets:
             try:
                 self._service.authenticate(secret)
-            except Unauthenticated:
-                refused.add(secret)
+            except Unauthenticated as refusal:
+                refused[secret] = refusal
             except MemstoreError:
                 continue
         return refused

@@ -59,6 +59,7 @@ async def list_events(
         port,
         call_of(request).secret,
         memory_store_id,
+        request_id=call_of(request).request_id,
         after=page.cursor if after == FROM_NOW else after,
         view=view,
         heartbeat=heartbeat or state.heartbeat,
