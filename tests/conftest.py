@@ -15,7 +15,7 @@ from memstore.service.database import check
 settings.register_profile(
     "ci",
     derandomize=True,
-    max_examples=25,
+    max_examples=60,
     stateful_step_count=40,
     deadline=None,
     print_blob=True,
@@ -53,5 +53,5 @@ def databases_stay_true(request: pytest.FixtureRequest) -> Iterator[None]:
     if path is None or request.node.get_closest_marker("damaged_database"):
         return
     for file in sorted(path.rglob("*.db")):
-        if _is_ours(file):
+        if file.is_file() and _is_ours(file):
             assert check(f"sqlite:///{file}") == [], f"{file} is not true to itself"
