@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from memstore.model.errors import MemstoreError
 from memstore.storage import stores
 from memstore.storage.engine import Engine
 
 Wake = Callable[[], None]
+
+_log = logging.getLogger(__name__)
 
 
 class Hub:
@@ -68,8 +70,7 @@ class Hub:
             for store_id, seq in touched.items():
                 if store_id in self._wakes:
                     self._seen[store_id] = seq
-        for wake in wakes:
-            wake()
+        _call(wakes)
 
     def _look(self) -> None:
         """Wake the feeds of stores whose seq moved without our knowing; another process did it."""
@@ -85,8 +86,7 @@ class Hub:
                 if store_id in self._wakes:
                     self._seen[store_id] = found[store_id]
             wakes = [wake for store_id in moved for wake in self._wakes.get(store_id, ())]
-        for wake in wakes:
-            wake()
+        _call(wakes)
 
     def close(self) -> None:
         """Wake everyone a last time; feeds see `closed` and end."""
@@ -96,8 +96,13 @@ class Hub:
                 self._stop_watching()
                 self._stop_watching = None
             wakes = [wake for group in self._wakes.values() for wake in group]
-        for wake in wakes:
-            try:
-                wake()
-            except (MemstoreError, RuntimeError):
-                continue
+        _call(wakes)
+
+
+def _call(wakes: Iterable[Wake]) -> None:
+    """Call each; one that fails is logged and harms neither the writer nor the others."""
+    for wake in wakes:
+        try:
+            wake()
+        except Exception:
+            _log.exception("a subscriber could not be woken")

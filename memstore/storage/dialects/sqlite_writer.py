@@ -110,9 +110,9 @@ class Writer:
             with suppress(sqlite3.Error):
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-            refusal = self._refusal(error) if isinstance(error, sqlite3.Error) else error
             for job in jobs:
-                job.error, job.tx = refusal, None
+                job.error = self._refusal(error) if isinstance(error, sqlite3.Error) else error
+                job.tx = None
         touched: dict[str, int] = {}
         scrub = False
         for job in jobs:
