@@ -1,0 +1,34 @@
+"""One suite, every way to mount: `place` is parametrised over `MOUNTS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.mounted import MOUNTS, Place
+
+
+@pytest.fixture(params=sorted(MOUNTS))
+def make_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Place]]:
+    """Make a store with other caps than the usual, to be mounted."""
+    made: list[Place] = []
+
+    def make(**options: Any) -> Place:
+        path = tmp_path / f"place{len(made)}"
+        path.mkdir()
+        place = Place(path, MOUNTS[request.param], **options)
+        made.append(place)
+        return place
+
+    yield make
+    for place in made:
+        place.close()
+
+
+@pytest.fixture
+def place(make_place: Callable[..., Place]) -> Place:
+    """An empty store, to be mounted."""
+    return make_place()
