@@ -1,0 +1,1 @@
+"""Service and mounts together on this machine: `up`, `down`, `status`."""
