@@ -85,9 +85,10 @@ class Service:
         self._stage = stage
         self.data = stage.directory("data")
         self.port = free_port()
+        self._socket = self.data / "bench.sock"
         self.log = stage.root / "serve.log"
         command = [MEMSTORE, "serve", "--data-dir", str(self.data)]
-        command += ["--listen", f"127.0.0.1:{self.port}"]
+        command += ["--listen", f"127.0.0.1:{self.port}", "--listen", f"unix:{self._socket}"]
         environ = {**clean_environ(), **_CAPS, "MEMSTORE_DATA_DIR": str(self.data)}
         self.process = stage.spawn(command, log=self.log, environ=environ)
         wait_until(self._ready, what="the start of memstore serve", deadline_s=30)
@@ -112,11 +113,11 @@ class Service:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What a client of this service needs in its environment."""
+        """What a client needs in its environment; it talks to the service's Unix socket."""
         return {
             **clean_environ(),
             "MEMSTORE_DATA_DIR": str(self.data),
-            "MEMSTORE_BASE_URL": f"http://127.0.0.1:{self.port}",
+            "MEMSTORE_BASE_URL": f"http+unix://{urllib.parse.quote(str(self._socket), safe='')}",
             "MEMSTORE_API_KEY": self.key,
         }
 
@@ -138,8 +139,7 @@ class Service:
         import memstore
         from memstore.model.memories import CreateMemory
 
-        os.environ["MEMSTORE_API_KEY"] = self.key
-        backend = memstore.connect(f"http://127.0.0.1:{self.port}")
+        backend = memstore.connect(f"http://127.0.0.1:{self.port}", key=self.key)
         try:
             batch: list[CreateMemory] = []
             size = 0
