@@ -138,7 +138,10 @@ def create_key(
         access.add_key(tx, key, secret_hash(secret))
         return key
 
-    return core.engine.write(work), secret
+    try:
+        return core.engine.write(work), secret
+    except Duplicate:  # another process has just made the workspace
+        return core.engine.write(work), secret
 
 
 def list_keys(core: Core, caller: Caller, *, limit: int, page: str | None) -> pages.Page[Key]:

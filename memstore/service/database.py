@@ -38,7 +38,7 @@ def check(url: str) -> list[str]:
 
     Unavailable when it cannot be read at all; Invalid when its schema is not this version's.
     """
-    engine = open_engine(url, lambda touched: None)
+    engine = open_engine(url, lambda touched: None, create=False)
     try:
         if engine.schema_revision() != REVISIONS[-1]:
             raise Invalid("The database is of another version: run `memstore migrate` first.")

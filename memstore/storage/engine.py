@@ -69,8 +69,11 @@ class Engine(Protocol):
         ...
 
 
-def open_engine(url: str, committed: Committed) -> Engine:
-    """The engine of a `sqlite:///FILE` or `postgresql://...` URL; Invalid for any other."""
+def open_engine(url: str, committed: Committed, *, create: bool = True) -> Engine:
+    """The engine of a `sqlite:///FILE` or `postgresql://...` URL; Invalid for any other.
+
+    Without `create`, Unavailable when there is no such file.
+    """
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -79,7 +82,7 @@ def open_engine(url: str, committed: Committed) -> Engine:
     if backend == "sqlite":
         from memstore.storage.dialects.sqlite import SqliteEngine
 
-        return SqliteEngine(parsed, committed)
+        return SqliteEngine(parsed, committed, create=create)
     if backend == "postgresql":
         from memstore.storage.dialects.postgresql import PostgresqlEngine
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,13 +16,16 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.schema import CreateTable
 
-from memstore.model.errors import Invalid, MemstoreError
+from memstore.model.errors import Invalid, MemstoreError, Unavailable
 from memstore.service.database import check, open_database
-from memstore.storage import migrations
+from memstore.storage import access, events, memories, migrations, sessions, stores, versions
+from memstore.storage import check as check_module
 from memstore.storage.migrations import REVISIONS, NewerSchema
 from memstore.storage.schema import metadata
+from memstore.storage.statement import Statement
 
 ELSEWHERE = {"workspaces", "keys", "sessions", "stores"}
 
@@ -121,3 +126,57 @@ def test_another_database_is_refused(bad: str) -> None:
     """Only SQLite files and PostgreSQL are databases, and the sentence names them."""
     with pytest.raises(MemstoreError, match="sqlite"):
         open_database(bad)
+
+
+def test_somebody_elses_database_is_refused_untouched(tmp_path: Path) -> None:
+    """A SQLite file with other tables is not migrated into ours."""
+    with sqlite3.connect(tmp_path / "memstore.db") as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+    connection.close()
+    with pytest.raises(Invalid, match="something else"):
+        open_database(url(tmp_path))
+    with sqlite3.connect(tmp_path / "memstore.db") as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
+    connection.close()
+
+
+def test_checking_makes_no_database(tmp_path: Path) -> None:
+    """A check of a file that is not there says so and leaves nothing behind."""
+    with pytest.raises(Unavailable, match="No such file"):
+        check(url(tmp_path / "data"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_first_starts_at_once(tmp_path: Path) -> None:
+    """Processes that open a new database together all find it migrated."""
+    code = "import sys; from memstore.service import Service; s = Service(sys.argv[1]); s.close()"
+    command = [sys.executable, "-c", code, url(tmp_path / "data")]
+    starts = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(5)]
+    for start in starts:
+        _, errors = start.communicate(timeout=60)
+        assert start.returncode == 0, errors
+    assert check(url(tmp_path / "data")) == []
+
+
+def statements() -> list[tuple[str, Statement]]:
+    """Every statement of the storage, by where it is."""
+    found = []
+    for module in (access, check_module, events, memories, sessions, stores, versions):
+        for name, value in vars(module).items():
+            if isinstance(value, dict):
+                values = [v for v in value.values() if isinstance(v, Statement)]
+            else:
+                values = list(value) if isinstance(value, tuple) else [value]
+            found += [
+                (f"{module.__name__}.{name}.{n}", v)
+                for n, v in enumerate(values)
+                if isinstance(v, Statement)
+            ]
+    return found
+
+
+@pytest.mark.parametrize(("name", "statement"), statements(), ids=lambda v: str(v)[-40:])
+def test_every_statement_can_be_said_to_postgresql(name: str, statement: Statement) -> None:
+    """No statement needs what only SQLite has, and none lacks a parameter's value."""
+    text, _ = statement.compiled(psycopg.dialect())
+    assert "POSTCOMPILE" not in text

@@ -57,7 +57,7 @@ def refusal(error: sqlite3.Error, path: str) -> Exception:
 class SqliteEngine:
     """One database file: a pool of reading connections and one writer."""
 
-    def __init__(self, url: URL, committed: Committed) -> None:
+    def __init__(self, url: URL, committed: Committed, *, create: bool = True) -> None:
         if not url.database or url.database == ":memory:":
             raise Invalid("A SQLite database needs a file: sqlite:///FILE.")
         self.path = url.database
@@ -67,7 +67,7 @@ class SqliteEngine:
         self._closed = False
         self._lock = threading.Lock()
         self._writer: Writer | None = None
-        _make_private(Path(self.path))
+        _make_private(Path(self.path), create=create)
         self._idle.append(self._connect())
 
     def _connect(self) -> sqlite3.Connection:
@@ -224,11 +224,12 @@ class SqliteEngine:
             self._idle.pop().close()
 
 
-def _make_private(path: Path) -> None:
+def _make_private(path: Path, *, create: bool) -> None:
     """The file, mode 0600, and its folder, 0700, when they are not there yet."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        if create:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600))
     except OSError as error:
         raise Unavailable(
             f"The database {path} cannot be opened: {error.strerror}. "

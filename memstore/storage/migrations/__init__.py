@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memstore.model.errors import MemstoreError
+from memstore.model.errors import Invalid, MemstoreError
 from memstore.storage.engine import Engine
 
 REVISIONS = ("0001",)
@@ -20,19 +20,22 @@ class NewerSchema(MemstoreError):
 def migrate(engine: Engine) -> bool:
     """Bring the schema up to date; whether there was anything to do.
 
-    NewerSchema, and nothing changed, when a newer memstore has been here. Alembic is loaded only
-    when there is work, for it is slow to import.
+    NewerSchema, and nothing changed, when a newer memstore has been here; Invalid when somebody
+    else's tables are. Alembic is loaded only when there is work, for it is slow to import.
     """
     if engine.schema_revision() == REVISIONS[-1]:
         return False
     from alembic import command
     from alembic.config import Config
     from alembic.runtime.migration import MigrationContext
+    from sqlalchemy import inspect
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     with engine.migrating() as connection:
         found = MigrationContext.configure(connection).get_current_revision()
+        if found is None and inspect(connection).get_table_names():
+            raise Invalid("The database holds something else than memstore's; name another one.")
         if found is not None and found not in REVISIONS:
             raise NewerSchema(
                 f"The database has schema {found}, which is newer than this memstore knows "
