@@ -50,21 +50,27 @@ class Desk:
         self.stores, self.id = sdk.beta.memory_stores, store_id
 
     def create(self, path: str, content: str = "x", **more: Any) -> Any:
+        """A new memory."""
         return self.stores.memories.create(self.id, path=path, content=content, **more)
 
     def get(self, memory_id: str, **more: Any) -> Any:
+        """One memory."""
         return self.stores.memories.retrieve(memory_id, memory_store_id=self.id, **more)
 
     def update(self, memory_id: str, **more: Any) -> Any:
+        """A changed memory."""
         return self.stores.memories.update(memory_id, memory_store_id=self.id, **more)
 
     def delete(self, memory_id: str, **more: Any) -> Any:
+        """A memory's tombstone."""
         return self.stores.memories.delete(memory_id, memory_store_id=self.id, **more)
 
     def list(self, **more: Any) -> Any:
+        """A page of memories."""
         return self.stores.memories.list(self.id, **more)
 
     def versions(self) -> int:
+        """How many versions the store has."""
         return len(list(self.stores.memory_versions.list(self.id, limit=100)))
 
 

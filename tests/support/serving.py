@@ -109,6 +109,7 @@ class Plain:
         return self._wrap(getattr(self._target, name))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the call comes to."""
         return self._wrap(self._target(*args, **kwargs))
 
     def __iter__(self) -> Iterator[Any]:
@@ -120,5 +121,7 @@ class Plain:
     def _wrap(self, value: Any) -> Any:
         if inspect.isawaitable(value):
             value = self._loop.run(value)
-        asynchronous = hasattr(value, "__aiter__") or hasattr(value, "_client")
-        return Plain(value, self._loop) if asynchronous or inspect.ismethod(value) else value
+        is_resource = type(value).__module__.startswith("anthropic.resources")
+        if is_resource or hasattr(value, "__aiter__") or inspect.isroutine(value):
+            return Plain(value, self._loop)
+        return value
