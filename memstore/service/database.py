@@ -21,8 +21,8 @@ HEARTBEAT_SECONDS = 15.0
 def open_database(url: str, committed: Committed = lambda touched: None) -> Engine:
     """The database of a URL, made when there is none and migrated forward.
 
-    A SQLite file is made with mode 0600 in a folder of 0700. Unavailable when it cannot be used;
-    NewerSchema, and nothing touched, when a newer memstore wrote it.
+    A SQLite file is made with mode 0600 in a folder of 0700. Unavailable when it cannot be used,
+    or, with nothing touched, when a newer memstore wrote it.
     """
     engine = open_engine(url, committed)
     try:

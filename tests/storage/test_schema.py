@@ -23,7 +23,7 @@ from memstore.model.errors import Invalid, MemstoreError, Unavailable
 from memstore.service.database import check, open_database
 from memstore.storage import access, events, memories, migrations, sessions, stores, versions
 from memstore.storage import check as check_module
-from memstore.storage.migrations import REVISIONS, NewerSchema
+from memstore.storage.migrations import REVISIONS
 from memstore.storage.schema import metadata
 from memstore.storage.statement import Statement
 
@@ -115,7 +115,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "memstore.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
-    with pytest.raises(NewerSchema, match="newer"):
+    with pytest.raises(Unavailable, match="newer"):
         open_database(url(tmp_path))
     with pytest.raises(Invalid, match="migrate"):
         check(url(tmp_path))

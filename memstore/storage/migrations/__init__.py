@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memstore.model.errors import Invalid, MemstoreError
+from memstore.model.errors import Invalid, Unavailable
 from memstore.storage.engine import Engine
 
 REVISIONS = ("0001",)
 """Every migration, oldest first; the last is what this version of memstore works with."""
 
 
-class NewerSchema(MemstoreError):
-    """The database was written by a newer memstore."""
-
-    code = "newer_schema"
-
-
 def migrate(engine: Engine) -> bool:
     """Bring the schema up to date; whether there was anything to do.
 
-    NewerSchema, and nothing changed, when a newer memstore has been here; Invalid when somebody
+    Unavailable, and nothing changed, when a newer memstore has been here; Invalid when somebody
     else's tables are. Alembic is loaded only when there is work, for it is slow to import.
     """
     if engine.schema_revision() == REVISIONS[-1]:
@@ -37,7 +31,7 @@ def migrate(engine: Engine) -> bool:
         if found is None and inspect(connection).get_table_names():
             raise Invalid("The database holds something else than memstore's; name another one.")
         if found is not None and found not in REVISIONS:
-            raise NewerSchema(
+            raise Unavailable(
                 f"The database has schema {found}, which is newer than this memstore knows "
                 f"({REVISIONS[-1]}). Install the newer memstore."
             )
