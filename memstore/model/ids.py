@@ -15,6 +15,8 @@ from memstore.model import clock
 
 ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _WIDTH = 22
+_HALF = 58 ** (_WIDTH // 2)
+_PAIRS = [high + low for high in ALPHABET for low in ALPHABET]
 
 STORE = "memstore"
 MEMORY = "mem"
@@ -44,12 +46,15 @@ def _time_ordered() -> int:
 
 def new(prefix: str) -> str:
     """A fresh id such as `mem_01...`, later in byte order than every one made here before."""
-    value = _time_ordered()
+    high, low = divmod(_time_ordered(), _HALF)
     digits = []
-    for _ in range(_WIDTH):
-        value, digit = divmod(value, 58)
-        digits.append(ALPHABET[digit])
-    return f"{prefix}_01{''.join(reversed(digits))}"
+    for part in (low, high):  # halves: dividing the whole value each time costs twice as much
+        for _ in range(_WIDTH // 4):
+            part, pair = divmod(part, 58 * 58)
+            digits.append(_PAIRS[pair])
+        digits.append(ALPHABET[part])
+    digits.reverse()
+    return f"{prefix}_01{''.join(digits)}"
 
 
 _SHAPE = re.compile(rf"[a-z]+_01[{ALPHABET}]{{{_WIDTH}}}")
