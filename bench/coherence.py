@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -58,6 +59,7 @@ def run(setting: Setting) -> None:
         lost += count + 1 - len(versions)
     _appends(setting, one, other, lost)
     _conflicts(setting, store, memories["/fight.md"], one.path / "fight.md")
+    _killed(setting, store, other)
 
 
 def _visible(
@@ -203,3 +205,23 @@ def _conflicts(setting: Setting, store: str, memory: str, path: Path) -> None:
     _row(
         setting, "conflicts detected", samples[OURS].median, Goal(exactly=100), unit="%", note=note
     )
+
+
+def _killed(setting: Setting, store: str, mount: Mount) -> None:
+    """Kill the driver right after the last close; what close acknowledged must be there."""
+    saves = setting.many(100, 20)
+    for number in range(saves):
+        (mount.path / f"killed-{number}.md").write_text(f"saved {number}\n")
+    if not mount.pids:
+        raise BenchError("the driver's processes were not found")
+    for pid in mount.pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    started = time.monotonic()
+    mount.mount()
+    again = time.monotonic() - started
+    kept = {str(item["path"]) for item in setting.need_service().api.memories(store)}
+    lost = sum(1 for number in range(saves) if f"/killed-{number}.md" not in kept)
+    note = f"of {saves}; mounted again at the same place in {again:.1f} s"
+    what = "saves lost when the driver is killed"
+    _row(setting, what, lost, Goal(exactly=0), unit="", note=note)

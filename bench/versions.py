@@ -38,11 +38,15 @@ _EMACS = '(progn (goto-char (point-max)) (insert "{n}\\n") (save-buffer))'
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One way to save. The script has the file as $1, a number as $2, a scratch file as $3."""
+    """One way to save. The script has the file as $1, a number as $2, a scratch file as $3.
+
+    `deletes_first`: the tool removes the old file and makes a new one, which is no single save.
+    """
 
     name: str
     needs: str
     script: str
+    deletes_first: bool = False
 
 
 TOOLS = (
@@ -52,8 +56,8 @@ TOOLS = (
     Tool("cat >", "cat", 'echo "text $2" | cat > "$1"'),
     Tool("cp", "cp", 'echo "text $2" > "$3"; cp "$3" "$1"'),
     Tool("cp -a", "cp", 'echo "text $2" > "$3"; cp -a "$3" "$1"'),
-    Tool("mv from outside", "mv", 'echo "text $2" > "$3"; mv "$3" "$1"'),
-    Tool("install", "install", 'echo "text $2" > "$3"; install -m 644 "$3" "$1"'),
+    Tool("mv from outside", "mv", 'echo "text $2" > "$3"; mv "$3" "$1"', True),
+    Tool("install", "install", 'echo "text $2" > "$3"; install -m 644 "$3" "$1"', True),
     Tool("tee", "tee", 'echo "text $2" | tee "$1" > /dev/null'),
     Tool("tee -a", "tee", 'echo "line $2" | tee -a "$1" > /dev/null'),
     Tool("dd", "dd", 'echo "text $2" | dd of="$1" status=none'),
@@ -69,7 +73,12 @@ TOOLS = (
     Tool("patch", "patch", 'printf "1c\\ntext %s\\n.\\n" "$2" | patch -s -e "$1"'),
     Tool("rsync", "rsync", 'echo "text of length $2$2" > "$3"; rsync --checksum "$3" "$1"'),
     Tool("rsync --inplace", "rsync", 'echo "text $2" > "$3"; rsync -I --inplace "$3" "$1"'),
-    Tool("tar x", "tar", 'cd "${3%/*}"; echo "t $2" > file.md; tar c file.md | tar x -C "${1%/*}"'),
+    Tool(
+        "tar x",
+        "tar",
+        'cd "${3%/*}"; echo "t $2" > file.md; tar c file.md | tar x -C "${1%/*}"',
+        True,
+    ),
     Tool("truncate -s", "truncate", 'truncate -s "$2" "$1"'),
 )
 
@@ -110,7 +119,8 @@ def run_group(setting: Setting) -> None:
             f"{tool.name}: versions a save",
             "",
             lambda figure=figure: figure,  # type: ignore[misc]
-            [Goal(exactly=1)],
+            [] if tool.deletes_first else [Goal(exactly=1)],
+            note="it deletes the old file first" if tool.deletes_first else None,
         )
     missing = sorted({tool.needs for tool in TOOLS if tool not in tools})
     if missing:
