@@ -211,18 +211,18 @@ def resident_mb(pids: Sequence[int]) -> float:
     return total / 1024
 
 
-def fuse_servers() -> set[int]:
-    """The processes that hold `/dev/fuse` open."""
-    found = set()
+def fuse_servers(mark: str) -> tuple[int, ...]:
+    """The processes that hold `/dev/fuse` open and name `mark` in their command or environment."""
+    found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):
-            for descriptor in (entry / "fd").iterdir():
-                if str(descriptor.readlink()) == "/dev/fuse":
-                    found.add(int(entry.name))
-                    break
-    return found
+            links = {str(descriptor.readlink()) for descriptor in (entry / "fd").iterdir()}
+            told = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            if "/dev/fuse" in links and mark.encode() in told:
+                found.append(int(entry.name))
+    return tuple(found)
 
 
 def _leave(number: int, frame: FrameType | None) -> Any:

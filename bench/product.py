@@ -194,7 +194,7 @@ class Mount:
         *,
         read_only: bool = False,
     ) -> None:
-        self._stage, self._environ = stage, environ
+        self._stage, self._environ = stage, dict(environ)
         self.path = stage.directory("mount")
         self._command = [MEMSTORE, "mount", store, str(self.path)]
         if read_only:
@@ -205,12 +205,11 @@ class Mount:
 
     def mount(self) -> None:
         """Mount; answers when the first listing is served."""
-        before = fuse_servers()
         self._unmount = self._stage.on_close(lambda: unmount(self.path))
-        run(self._command, timeout_s=90, environ=self._environ)
+        run(self._command, timeout_s=90, environ=self._environ | {"BENCH_MOUNT": str(self.path)})
         if not is_mounted(self.path):
             raise BenchError("memstore mount returned, but nothing is mounted")
-        self.pids = tuple(fuse_servers() - before)
+        self.pids = fuse_servers(str(self.path))
 
     def unmount(self) -> None:
         """Unmount, and wait until the driver is gone."""
