@@ -14,6 +14,7 @@ from memstore.client.feed import SILENCE_S, RemoteFeed, lines_of_json
 from memstore.client.transport import Answer, Stream, Transport
 from memstore.model.access import Caller, Key, Scope
 from memstore.model.errors import (
+    Invalid,
     MemstoreError,
     NotFound,
     PathConflict,
@@ -169,7 +170,7 @@ class RemoteBackend:
         )
         if answer.ok:
             return self._value(answer, wire.memory)
-        error = answer.refusal()
+        error = wire.plainer(answer.refusal(), path, content)
         if isinstance(error, PathConflict):
             error.path = error.path or path
             if answer.resent:
@@ -243,6 +244,8 @@ class RemoteBackend:
         except PreconditionFailed as error:
             error.memory_id = memory_id
             raise
+        except Invalid as error:
+            raise wire.plainer(error, path, content) from None
 
     def delete_memory(
         self, store_id: str, memory_id: str, *, expected_content_sha256: str | None = None
@@ -267,6 +270,9 @@ class RemoteBackend:
         )
         if not answer.ok:
             error = self._refusal(answer, extension=True)
+            for change in changes:
+                if not isinstance(change, DeleteMemory):
+                    error = wire.plainer(error, change.path, change.content)
             if answer.resent and not isinstance(error, (NotSupported, Unavailable)):
                 done = self._done_before(store_id, changes)
                 if done is not None:
@@ -377,6 +383,8 @@ class RemoteBackend:
         vault_ids: Sequence[str] = (),
     ) -> Session:
         """Open a session with stores attached; see the port."""
+        for attachment in stores:
+            _id("memory store", attachment.store_id)
         body = wire.session_body(agent, environment_id, stores, title, metadata, vault_ids)
         return self._post(_SESSIONS, body, wire.session, once=True)
 

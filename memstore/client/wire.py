@@ -17,10 +17,12 @@ import orjson
 from memstore.model import clock
 from memstore.model.access import Caller, Key, validate_scopes
 from memstore.model.actors import Actor
-from memstore.model.errors import MemstoreError, Unavailable
+from memstore.model.content import encode
+from memstore.model.errors import Invalid, MemstoreError, Unavailable
 from memstore.model.events import Event, EventPage
 from memstore.model.memories import Change, CreateMemory, Memory, MemoryPrefix, UpdateMemory
 from memstore.model.pages import Page
+from memstore.model.paths import validate as validate_path
 from memstore.model.preconditions import ContentIs
 from memstore.model.sessions import AttachedStore, Attachment, Session
 from memstore.model.stores import Store, StoreUsage
@@ -77,6 +79,23 @@ def store(data: Json) -> Store:
         moment(data["updated_at"]),
         _maybe(data["archived_at"]),
     )
+
+
+def plainer(refusal: MemstoreError, path: str | None, content: str | None) -> MemstoreError:
+    """Which rule a write broke, where the answer only says that it is invalid.
+
+    The hosted API has one error type for all; the rules are public, so they are asked here.
+    """
+    if type(refusal) is not Invalid:
+        return refusal
+    try:
+        if path is not None:
+            validate_path(path)
+        if content is not None:
+            encode(content)
+    except Invalid as broken:
+        return broken
+    return refusal
 
 
 def usage(data: Json) -> StoreUsage:

@@ -37,7 +37,10 @@ class AttachedStore:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session. `agent` and `environment_id` are kept as given, not checked."""
+    """A session. `agent` and `environment_id` are kept as given, not checked.
+
+    Over HTTP `agent` is the API's resolved object, with the id and version that were given.
+    """
 
     id: str
     agent: Any

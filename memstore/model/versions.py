@@ -16,7 +16,8 @@ OPERATIONS: tuple[Operation, ...] = ("created", "modified", "deleted")
 class Version:
     """One change of one memory.
 
-    `seq` orders the versions and events of a store (starts at 1, gaps allowed, never reused).
+    `seq` orders the versions and events of a store (starts at 1, gaps allowed, never reused); 0
+    over HTTP, where it is not among the API's fields.
     `path` is None once redacted; `content` also in the basic view and for `deleted`; size and
     hash are None once redacted and for `deleted`.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memstore.backend import Backend
+from memstore.model import ids
 from memstore.model.errors import (
     Forbidden,
     Invalid,
@@ -34,7 +35,7 @@ def test_a_secret_that_is_none_is_refused(world: World, backend: Backend) -> Non
 def test_a_key_is_shown_without_its_secret(world: World, backend: Backend) -> None:
     """The secret comes once, from create; the list has names, scopes and times."""
     key, secret = backend.create_key(name="ci", scopes=("write", "read"))
-    assert (key.name, key.scopes, key.workspace) == ("ci", ("read", "write"), "default")
+    assert (key.name, key.scopes, key.workspace) == ("ci", ("read", "write"), world.workspace)
     assert key.revoked_at is None
     listed = every(backend.list_keys, limit=1)
     assert key in listed and len(listed) == 2
@@ -112,8 +113,9 @@ def test_workspaces_never_meet(world: World, backend: Backend, store: Store) -> 
     memory = backend.create_memory(store.id, path="/a", content="x")
     backend.update_memory(store.id, memory.id, content="y")
     session = backend.create_session(agent="a", environment_id="e")
-    key, secret = backend.create_key(scopes=("admin",), workspace="other")
-    assert key.workspace == "other"
+    operator, name = world.connect(world.operator_secret), ids.new("other")
+    key, secret = operator.create_key(scopes=("admin",), workspace=name)
+    assert key.workspace == name
     other = world.connect(secret)
     assert other.list_stores(include_archived=True).data == ()
     assert other.list_sessions(include_archived=True).data == ()
@@ -155,11 +157,12 @@ def test_workspaces_never_meet(world: World, backend: Backend, store: Store) -> 
     assert backend.list_stores().data == (store,)
 
 
-def test_a_tenant_cannot_make_keys_of_another_workspace(world: World, backend: Backend) -> None:
+def test_a_tenant_cannot_make_keys_of_another_workspace(world: World) -> None:
     """Only the workspace `default` makes keys for others, whether or not they exist."""
-    tenant = world.connect(backend.create_key(scopes=("admin",), workspace="tenant")[1])
-    assert tenant.create_key()[0].workspace == "tenant"
-    assert tenant.create_key(workspace="tenant")[0].workspace == "tenant"
+    operator, own = world.connect(world.operator_secret), ids.new("tenant")
+    tenant = world.connect(operator.create_key(scopes=("admin",), workspace=own)[1])
+    assert tenant.create_key()[0].workspace == own
+    assert tenant.create_key(workspace=own)[0].workspace == own
     for name in ("default", "new"):
         with pytest.raises(Forbidden):
             tenant.create_key(workspace=name)

@@ -86,7 +86,8 @@ def test_every_change_is_an_event_in_order(backend: Backend, store: Store) -> No
     assert renamed.path == deleted.path == "/b" and deleted.content_sha256 is None
     assert updated.memory_id is None and updated.version_id is None
     version = backend.get_version(store.id, modified.version_id or "")
-    assert (version.seq, version.created_at) == (modified.seq, modified.created_at)
+    assert version.created_at == modified.created_at
+    assert version.seq in (modified.seq, 0), "0 where the API is between: it does not tell it"
 
 
 def test_a_full_event_carries_its_versions_text(backend: Backend, store: Store) -> None:

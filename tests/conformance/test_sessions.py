@@ -14,6 +14,7 @@ from memstore.model.errors import (
     StoreArchived,
     Unauthenticated,
 )
+from memstore.model.objects import agent_reference
 from memstore.model.sessions import Attachment, Session
 from memstore.model.stores import Store
 from tests.support.waiting import until
@@ -41,7 +42,7 @@ def works(world: World, secret: str) -> bool:
 
 @pytest.mark.parametrize("agent", ["agent_1", {"id": "agent_1", "type": "agent", "version": 3}])
 def test_a_session_is_kept_as_given(backend: Backend, store: Store, agent: Any) -> None:
-    """Agent, environment, title, metadata and vaults come back as they were given."""
+    """Environment, title, metadata and vaults come back as given, the agent's id and version too."""
     session = opened(
         backend,
         Attachment(store.id, "read_only", "be careful"),
@@ -50,7 +51,7 @@ def test_a_session_is_kept_as_given(backend: Backend, store: Store, agent: Any) 
         metadata={"a": "b"},
         vault_ids=("v1", "v2"),
     )
-    assert session.agent == agent
+    assert agent_reference(session.agent) == agent_reference(agent)
     assert (session.environment_id, session.title) == ("env_1", "t")
     assert dict(session.metadata) == {"a": "b"} and session.vault_ids == ("v1", "v2")
     assert session.archived_at is None and session.created_at == session.updated_at
