@@ -362,15 +362,17 @@ class Saver:
         state = self._state
         memory_id, version_id, sha = owner.memory_id, owner.version_id, owner.sha
         stored, updated_us, text = owner.stored, owner.updated_us, owner.text
-        was_away = bool(owner.away)
+        away = state.tree.away.get(owner.away)
         state.unbind_locked(owner)
         state.bind_locked(file, memory_id)
         state.know_locked(file, version_id=version_id, sha=sha, size=stored, updated_us=updated_us)
         if text is not None:
             state.cache.put(file, text)
         file.st_ino, owner.st_ino = owner.st_ino, file.st_ino
-        if was_away and owner.parent is not None:
-            owner.buffer = owner.buffer or Buffer(text or b"", b"", "")
+        if away is not None and owner.parent is not None:
+            # Not `text`: the feed may have told of this very save already.
+            owner.buffer = owner.buffer or Buffer(away.text, b"", "")
+            owner.size = len(owner.buffer.data)
             owner.buffer.base, owner.buffer.base_sha = b"", ""
             owner.buffer.written = True
             state.cache.drop(owner)

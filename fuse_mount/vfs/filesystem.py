@@ -60,7 +60,7 @@ class Vfs:
         self._notifier = notifier
         self._remote = Remote(state)
         self._saver = Saver(state, self._remote)
-        self._removing = Removing(state, self._saver)
+        self._removing = Removing(state, self._saver, self._remote)
         self._writing = Writing(state, self._saver)
         moving = Moving(state, self._saver, self._remote)
         self._renaming = Renaming(state, self._saver, self._removing, moving)

@@ -35,7 +35,7 @@ class Moving:
         with state.lock:
             away = state.tree.away.get(path)
         involved = [source, *([target] if target else []), *([away.file] if away else [])]
-        with state.busy(*involved), state.feed_gate:
+        with state.busy(*involved), state.feed_gate.rename():
             if target is not None and target.away:
                 self._saver.save_busy(target, keep=True)
             onto = target if target is not None and target.memory_id else None
@@ -70,7 +70,7 @@ class Moving:
         with state.lock:
             away = state.tree.away.get(path)
         involved = [source, *([target] if target else []), *([away.file] if away else [])]
-        with state.busy(*involved), state.feed_gate:
+        with state.busy(*involved), state.feed_gate.rename():
             if away is not None and away.file is not source:
                 self._saver.save_busy(away.file, keep=True)
             if target is not None and target.away:
@@ -186,7 +186,7 @@ class Moving:
     def directory(self, source: Dir, files: list[File], path: str, landing: Landing) -> None:
         """Rename every memory below a directory, all of them or none where the server can."""
         state = self._state
-        with state.busy(*files), state.feed_gate:
+        with state.busy(*files), state.feed_gate.rename():
             for file in files:
                 if file.away:
                     self._saver.save_busy(file, keep=True)

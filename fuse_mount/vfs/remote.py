@@ -69,7 +69,7 @@ class Remote:
     def event(self, event: Event) -> None:
         """Apply one event, in the feed's order."""
         state = self._state
-        with state.feed_gate, state.lock:
+        with state.feed_gate.feed(), state.lock:
             if event.kind in ("memory.created", "memory.modified"):
                 known = of_event(event)
                 if known is not None and not self._outdated_locked(known):
@@ -77,7 +77,8 @@ class Remote:
             elif event.kind == "memory.deleted" and event.memory_id:
                 state.awaited.pop(event.memory_id, None)
                 state.ended.add(event.memory_id)
-                self._delete_locked(event.memory_id)
+                if event.memory_id not in state.deleting:
+                    self._delete_locked(event.memory_id)
             elif event.kind == "store.archived":
                 state.archived = True
             elif event.kind == "store.deleted":
@@ -106,7 +107,7 @@ class Remote:
     def listing(self, memories: list[Known]) -> None:
         """Make the tree equal to a listing, but for what answers told since it was made."""
         state = self._state
-        with state.feed_gate, state.lock:
+        with state.feed_gate.feed(), state.lock:
             present = {known.memory_id for known in memories}
             for memory_id in list(state.tree.memories):
                 if memory_id not in present and memory_id not in state.awaited:

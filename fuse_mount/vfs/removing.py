@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from fuse_mount.vfs.buffer import Buffer
 from fuse_mount.vfs.commit import Saver
 from fuse_mount.vfs.inodes import Dir, File
 from fuse_mount.vfs.interface import Later
 from fuse_mount.vfs.names import normal, refusal
+from fuse_mount.vfs.remote import Remote
 from fuse_mount.vfs.state import State, later
 from memstore.model import errors
 
@@ -24,8 +27,8 @@ class Removing:
     whatever is there, as on any file system, and its history keeps every text.
     """
 
-    def __init__(self, state: State, saver: Saver) -> None:
-        self._state, self._saver = state, saver
+    def __init__(self, state: State, saver: Saver, remote: Remote) -> None:
+        self._state, self._saver, self._remote = state, saver, remote
 
     def unlink(self, parent: int, name: str) -> Later[None] | None:
         """See `Filesystem.unlink`."""
@@ -45,11 +48,27 @@ class Removing:
         return later(lambda: self._unlink(file))
 
     def _unlink(self, file: File) -> None:
-        with self._state.busy(file):
+        with self._state.busy(file), self.deleting(file):
             self.delete_busy(file)
             with self._state.lock:
                 if file.parent is not None:
                     self.unlinked_locked(file)
+
+    @contextmanager
+    def deleting(self, *files: File) -> Iterator[None]:
+        """Have the feed leave these files' names alone: they end here, not elsewhere."""
+        state = self._state
+        ids = {file.memory_id for file in files if file.memory_id}
+        with state.lock:
+            state.deleting |= ids
+        try:
+            yield
+        finally:
+            with state.lock:
+                state.deleting -= ids
+                for memory_id in ids:
+                    if memory_id in state.ended:
+                        self._remote.deleted_locked(memory_id)
 
     def delete_busy(self, file: File) -> None:
         """Delete a file's memory, if it has one."""

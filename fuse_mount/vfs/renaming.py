@@ -158,7 +158,7 @@ class Renaming:
         def leave() -> None:
             state = self._state
             files = [source] if target is None else [source, target]
-            with state.busy(*files):
+            with state.busy(*files), self._removing.deleting(*files):
                 if source.visible is None:
                     self._saver.catch_up(source, state.deadline())
                 for file in reversed(files):

@@ -4,8 +4,8 @@ Locks, in the order in which they may be taken:
 
 1. `State.busy(files...)`: a worker that is about to talk to the store about these files. Taken
    all at once, never while holding another lock; operations that answer at once never take it.
-2. `State.feed_gate`: while one event is applied, or names change here in a way that several
-   events will tell, so that the feed does not come between a rename and its answer.
+2. `State.feed_gate`: held by the feed while it applies an event, and shared by renames, so that
+   the feed does not come between a rename and its answer.
 3. `State.lock`: everything in memory. Held briefly, never during a call to the backend and never
    while the kernel is told something.
 
@@ -64,6 +64,43 @@ class Recent:
         return item in self._items
 
 
+class Gate:
+    """Many renames, or one event of the feed. A waiting event is let through before new renames."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._renames = 0
+        self._feeding = False
+
+    @contextmanager
+    def rename(self) -> Iterator[None]:
+        """Keep the feed back."""
+        with self._changed:
+            while self._feeding:
+                self._changed.wait()
+            self._renames += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._renames -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def feed(self) -> Iterator[None]:
+        """Wait for the renames under way, and keep new ones back. For one thread at a time."""
+        with self._changed:
+            self._feeding = True
+            while self._renames:
+                self._changed.wait()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._feeding = False
+                self._changed.notify_all()
+
+
 Note = tuple[str, File | Dir | None, int, int, str]
 """What to tell the kernel: which notification, whose `previous` it settles, its arguments."""
 
@@ -74,7 +111,8 @@ class State:
     `awaited` maps a memory to its newest version known from an answer while the feed has not
     come to it: events of that memory before it are older than what is shown. `seen` holds the
     versions the feed has brought, so that an answer that comes later is not newer than the feed.
-    `ended` holds memories deleted from here, whose earlier events may still come.
+    `ended` holds memories known to be deleted, whose earlier events may still come; `deleting`
+    those whose delete is under way here.
     """
 
     def __init__(
@@ -87,7 +125,7 @@ class State:
         self.backend, self.store_id, self.options = backend, store_id, options
         self.monotonic = monotonic
         self.lock = threading.RLock()
-        self.feed_gate = threading.Lock()
+        self.feed_gate = Gate()
         self.stopping = threading.Event()
         self.tree = Tree(
             uid=options.uid,
@@ -102,6 +140,7 @@ class State:
         self.held: dict[int, tuple[File, float]] = {}
         self.awaited: dict[str, tuple[str, int]] = {}
         self.seen, self.ended = Recent(), Recent()
+        self.deleting: set[str] = set()
         self.former: deque[tuple[int, File, bytes, str]] = deque(maxlen=_REMEMBERED_TEXTS)
         self.changes = 0
         self.notes: SimpleQueue[Note | None] = SimpleQueue()
