@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from memstore.cli.exits import INVALID, REFUSED, UNAVAILABLE, Stop
+from memstore.cli.local.place import Place
 from memstore.model.errors import Unavailable
 from memstore.settings import Settings
 
 if TYPE_CHECKING:
     from memstore.backend import Backend
 
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - a service may listen so
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -25,11 +27,6 @@ def settings(**flags: str | None) -> Settings:
         return Settings(flags)
     except ValueError as error:
         raise Stop(INVALID, f"{error}.") from None
-
-
-def socket_path(data_dir: Path) -> Path:
-    """Where `memstore up` lets the service listen beside its TCP port."""
-    return data_dir / "run" / "memstore.sock"
 
 
 def unix_url(path: Path | str) -> str:
@@ -42,13 +39,16 @@ def base_url(own: Settings) -> str:
     url = own.get("base_url")
     if url:
         return url
-    path = socket_path(own.data_dir)
-    if _answers(path):
-        return unix_url(path)
-    listen = own.get("listen")
+    place = Place(own.data_dir)
+    if _answers(place.socket):
+        return unix_url(place.socket)
+    if place.holder() is not None and place.read_state().get("urls"):
+        return str(place.read_state()["urls"][0])
+    listen = own.get("listen").split(",")[0].strip()
     if listen.startswith("unix:"):
         return unix_url(Path(listen.removeprefix("unix:")).absolute())
-    return f"http://{listen}"
+    host, _, port = listen.rpartition(":")
+    return f"http://{_EVERYWHERE.get(host, host)}:{port}"
 
 
 def _answers(path: Path) -> bool:

@@ -73,16 +73,19 @@ def _plan(own: Settings) -> Any:
 def _run(own: Settings) -> None:
     from memstore.cli.local.supervisor import Supervisor
 
+    def tell(sentence: str) -> None:
+        output.tell(f"memstore: {sentence}")
+
     def ready(state: dict[str, Any]) -> None:
         _announce(state)
         output.tell("Ctrl-C unmounts and stops.")
 
-    Supervisor(_plan(own), lambda sentence: output.tell(f"memstore: {sentence}"), ready).run()
+    Supervisor(_plan(own), tell, tell, ready).run()
 
 
 def _announce(state: dict[str, Any]) -> None:
     """Where everything is."""
-    output.line(f"memstore is up at {' and '.join(state['urls'])}")
+    output.line(f"memstore is up at {' and '.join(state['urls']) or state['socket']}")
     output.line(f"key:    {state['key_file']}")
     for mount in state["mounts"]:
         if mount["state"] == "mounted":
@@ -149,18 +152,20 @@ def _run_detached(own: Settings, descriptor: int) -> None:
             except BrokenPipeError:
                 return
 
-    def report(sentence: str) -> None:
+    def tell(sentence: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         output.tell(f"{stamp} {sentence}")
-        if not sentence.endswith(tuple("0123456789")) and "is mounted at" not in sentence:
-            say({"report": sentence})
+
+    def report(sentence: str) -> None:
+        tell(sentence)
+        say({"report": sentence})
 
     def ready(state: dict[str, Any]) -> None:
         say({"ready": state})
         pipe.close()
 
     try:
-        Supervisor(_plan(own), report, ready).run()
+        Supervisor(_plan(own), report, tell, ready).run()
     except Stop as stop:
         say({"failed": str(stop), "status": stop.status})
         raise

@@ -51,7 +51,10 @@ class Mount:
 
 
 class Mounts:
-    """Every store of the listing, mounted below a root."""
+    """Every store of the listing, mounted below a root.
+
+    Trouble goes to `report`, what went well to `tell`, in sentences.
+    """
 
     def __init__(
         self,
@@ -59,11 +62,13 @@ class Mounts:
         logs: Path,
         environment: Mapping[str, str],
         report: Callable[[str], None],
+        tell: Callable[[str], None],
     ) -> None:
         self._root = root
         self._logs = logs
         self._environment = environment
         self._report = report
+        self._news = tell
         self._mounts: dict[str, Mount] = {}
         self._said: dict[str, str] = {}
 
@@ -122,7 +127,7 @@ class Mounts:
         said = self._said.get(mount.store_id, "")
         if mount.ready:
             if said != "mounted":
-                self._report(f"store {mount.name!r} is mounted at {mount.path}")
+                self._news(f"store {mount.name!r} is mounted at {mount.path}.")
             self._said[mount.store_id] = "mounted"
             return
         problem = mount.problem or mount.child.problem

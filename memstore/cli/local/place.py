@@ -16,6 +16,8 @@ from typing import Any
 from memstore.cli.exits import REFUSED, Stop
 
 PRIVATE = 0o700
+SOCKET_PATH_BYTES = 107
+"""The longest path of a Unix socket (unix(7))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,11 @@ class Place:
     def socket(self) -> Path:
         """The service's Unix socket."""
         return self.run / "memstore.sock"
+
+    @property
+    def has_socket(self) -> bool:
+        """Whether the socket's path is short enough to be one."""
+        return len(os.fsencode(self.socket)) <= SOCKET_PATH_BYTES
 
     @property
     def state(self) -> Path:
@@ -69,7 +76,7 @@ class Place:
             os.close(descriptor)
             raise Stop(
                 REFUSED,
-                f"memstore is already up on {self.data_dir} (pid {self.holder() or 'unknown'}): "
+                f"Already up on {self.data_dir} (pid {self.holder() or 'unknown'}): "
                 "see `memstore status`, or stop it with `memstore down`.",
             ) from None
         os.ftruncate(descriptor, 0)

@@ -55,6 +55,7 @@ class Supervisor:
         self,
         plan: Plan,
         report: Callable[[str], None],
+        tell: Callable[[str], None],
         ready: Callable[[dict[str, Any]], None],
     ) -> None:
         self._plan = plan
@@ -66,7 +67,7 @@ class Supervisor:
         self._urls: list[str] = []
         self._environment = self._environment_of_children()
         self._service = self._make_service()
-        self._mounts = Mounts(plan.root, self._place.logs, self._environment, report)
+        self._mounts = Mounts(plan.root, self._place.logs, self._environment, report, tell)
         self._backend: RemoteBackend | None = None
         self._has_fuse = points.FUSE_DEVICE.exists()
 
@@ -109,7 +110,10 @@ class Supervisor:
         settings = self._plan.settings
         command = [sys.executable, "-m", "memstore.cli", "serve"]
         command += ["--data-dir", str(settings.data_dir), "--database", settings.database_url]
-        for address in (*settings.get("listen").split(","), f"unix:{self._place.socket}"):
+        addresses = settings.get("listen").split(",")
+        if self._place.has_socket:
+            addresses.append(f"unix:{self._place.socket}")
+        for address in addresses:
             command += ["--listen", address.strip()]
         log = self._place.logs / "service.log"
         return Child("the service", command, self._environment, log, self._report)
@@ -117,8 +121,8 @@ class Supervisor:
     def _environment_of_children(self) -> dict[str, str]:
         """Ours, with the place of this service instead of another's that may be set."""
         environment = {k: v for k, v in os.environ.items() if k != "MEMSTORE_API_KEY"}
+        environment.pop("MEMSTORE_BASE_URL", None)
         environment["MEMSTORE_DATA_DIR"] = str(self._plan.settings.data_dir)
-        environment["MEMSTORE_BASE_URL"] = unix_url(self._place.socket)
         environment["PYTHONUNBUFFERED"] = "1"
         return environment
 
@@ -160,7 +164,7 @@ class Supervisor:
     def _said_urls(self) -> list[str]:
         """The service's own words name where it listens: `memstore is ready at URL and URL`."""
         words = (self._service.ready or "").split()
-        return [word.rstrip(",.") for word in words if "://" in word]
+        return [word for word in words if word.startswith(("http://", "https://"))]
 
     def _connect(self) -> None:
         settings = self._plan.settings
@@ -170,10 +174,9 @@ class Supervisor:
             raise Stop(
                 UNAVAILABLE, f"{settings.admin_key_file} cannot be read: {error.strerror}."
             ) from None
-        self._environment["MEMSTORE_API_KEY"] = key
-        self._backend = RemoteBackend(
-            unix_url(self._place.socket), key=key, timeout=5.0, patience=0.0
-        )
+        url = unix_url(self._place.socket) if self._place.has_socket else self._urls[0]
+        self._environment |= {"MEMSTORE_API_KEY": key, "MEMSTORE_BASE_URL": url}
+        self._backend = RemoteBackend(url, key=key, timeout=5.0, patience=0.0)
 
     def _first_store(self) -> None:
         """A fresh service gets a store to begin with."""
