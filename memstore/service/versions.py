@@ -62,10 +62,19 @@ def list_(
         if page is not None:
             before = number_key(pages.decode_cursor(listing, page))
     with core.engine.read() as tx:
-        see_store(tx, caller, store_id)
+        last_seq = see_store(tx, caller, store_id)[-1]
         if filters is None:
             return pages.Page((), None)
-        found = versions.page(tx, store_id, filters, before=before, view=view, limit=limit + 1)
+        after, end = _between(tx, store_id, last_seq, where)
+        found = versions.page(
+            tx,
+            store_id,
+            filters,
+            before=min(before, end),
+            after=after,
+            view=view,
+            limit=limit + 1,
+        )
     shown = tuple(found[:limit])
     if len(found) <= limit:
         return pages.Page(shown, None)
@@ -92,9 +101,15 @@ def _filters(where: VersionFilter) -> dict[str, Any] | None:
         filters["operation"] = where.operation
     if actors:
         filters["actor"] = actors.pop()
-    low, high = time_bounds(where.created_from, where.created_to)
-    if where.created_from is not None:
-        filters["low"] = low
-    if where.created_to is not None:
-        filters["high"] = high
     return filters
+
+
+def _between(tx: Tx, store_id: str, last_seq: int, where: VersionFilter) -> tuple[int, int]:
+    """The time bounds as seqs: versions above the first and below the second are meant."""
+    low, high = time_bounds(where.created_from, where.created_to)
+    after, before = 0, EVER
+    if where.created_from is not None:
+        after = versions.last_at(tx, store_id, last_seq, low - 1)
+    if where.created_to is not None:
+        before = versions.last_at(tx, store_id, last_seq, high) + 1
+    return after, before

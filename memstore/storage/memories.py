@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import and_, bindparam, delete, null, select, union_all, update
+from sqlalchemy import and_, bindparam, delete, null, or_, select, union_all, update
 from sqlalchemy.sql.expression import ColumnElement
 
 from memstore.model import paths
@@ -75,11 +75,13 @@ def _overlap(ancestors: int) -> Statement:
     """Another memory at a path, at one of its ancestors, or below it."""
     here = and_(memories.c.store_id == _P("store"), memories.c.id != _P("own"))
     names: list[Any] = [_P(name) for name in ("path", *(f"above{n}" for n in range(ancestors)))]
-    at = [select(memories.c.path, memories.c.id).where(here, memories.c.path == n) for n in names]
+    at = select(memories.c.path, memories.c.id).where(
+        here, or_(*(memories.c.path == name for name in names))
+    )
     below = select(memories.c.path, memories.c.id).where(
         here, memories.c.path >= _P("low"), memories.c.path < _P("high")
     )
-    return Statement(union_all(*at, below).limit(1))
+    return Statement(union_all(at, below).limit(1))
 
 
 def from_row(row: Row) -> Memory:

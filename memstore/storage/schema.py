@@ -199,6 +199,52 @@ versions = Table(
     "that of its head version.",
 )
 
+rejected_writes = Table(
+    "rejected_writes",
+    metadata,
+    Column("id", Text, nullable=False, comment="rejw_ id."),
+    Column("store_id", Text, ForeignKey("stores.id"), nullable=False, comment="The store."),
+    Column(
+        "seq",
+        BigInteger,
+        nullable=False,
+        comment="Taken from the store's sequence when it was recorded; its event has the same.",
+    ),
+    Column("state", Text, nullable=False, comment="open, applied or dismissed."),
+    Column("reason", Text, nullable=False, comment="One of `model.rejected_writes.REASONS`."),
+    Column(
+        "memory_id",
+        Text,
+        comment="The memory it lost to, if any; once applied, the one that has the text. It may "
+        "be gone, so it refers to no row.",
+    ),
+    Column("path", BYTE_ORDERED, comment="Where it was to be saved; null unless open."),
+    Column(
+        "base_sha256",
+        Text,
+        comment="SHA-256 (hex) of the text its edit was made from; null when unknown or not open.",
+    ),
+    Column("size", BigInteger, comment="Bytes of the content; null unless open."),
+    Column("sha256", Text, comment="SHA-256 (hex) of the content; null unless open."),
+    Column(
+        "version_id",
+        Text,
+        comment="The version that has the text, once applied: path, size, hash and text are read "
+        "there, so that a redaction has nothing to undo here.",
+    ),
+    Column("created_at_us", BigInteger, nullable=False, comment="When it was recorded, in us."),
+    Column("actor_kind", Text, comment="The author: kind."),
+    Column("actor_id", Text, comment="The author: id."),
+    Column("resolved_at_us", BigInteger, comment="When it was applied or dismissed, in us."),
+    Column("resolved_by_kind", Text, comment="Who applied or dismissed it: kind."),
+    Column("resolved_by_id", Text, comment="Who applied or dismissed it: id."),
+    Column("content", LargeBinary, comment="The text in UTF-8; null unless open."),
+    PrimaryKeyConstraint("id"),
+    UniqueConstraint("store_id", "seq"),
+    Index("ix_rejected_writes_store_id_state_seq", "store_id", "state", "seq"),
+    comment="Texts that lost a conflict, until somebody applies or dismisses them.",
+)
+
 memories = Table(
     "memories",
     metadata,

@@ -9,7 +9,14 @@ from sqlalchemy import and_, bindparam, delete, or_, select, update
 
 from memstore.model import clock
 from memstore.model.stores import Store
-from memstore.storage.schema import deleted_stores, events, memories, stores, versions
+from memstore.storage.schema import (
+    deleted_stores,
+    events,
+    memories,
+    rejected_writes,
+    stores,
+    versions,
+)
 from memstore.storage.statement import Row, Statement, Tx, insert_into
 
 _P = bindparam
@@ -90,6 +97,7 @@ _BURY = insert_into(deleted_stores)
 _REMOVE = (
     Statement(delete(events).where(events.c.store_id == _P("id"))),
     Statement(delete(memories).where(memories.c.store_id == _P("id"))),
+    Statement(delete(rejected_writes).where(rejected_writes.c.store_id == _P("id"))),
     Statement(delete(versions).where(versions.c.store_id == _P("id"))),
     Statement(delete(stores).where(stores.c.id == _P("id"))),
 )

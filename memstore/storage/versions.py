@@ -55,16 +55,23 @@ _FILTERS = {
     "memory": _V.memory_id == _P("memory"),
     "operation": _V.operation == _P("operation"),
     "actor": _V.actor_id == _P("actor"),
-    "low": _V.created_at_us >= _P("low"),
-    "high": _V.created_at_us <= _P("high"),
 }
+_FROM_SEQ = Statement(
+    select(_V.seq, _V.created_at_us)
+    .where(_V.store_id == _P("store"), _V.seq >= _P("seq"))
+    .order_by(_V.seq)
+    .limit(1)
+)
 
 
 @lru_cache(maxsize=128)
 def _page(view: str, filters: tuple[str, ...]) -> Statement:
-    """Versions below a seq, newest first, under some of the filters."""
+    """Versions between two seqs, newest first, under some of the filters."""
     query = select(*_FIELDS, _TEXT[view]).where(
-        _V.store_id == _P("store"), _V.seq < _P("before"), *(_FILTERS[name] for name in filters)
+        _V.store_id == _P("store"),
+        _V.seq < _P("before"),
+        _V.seq > _P("after"),
+        *(_FILTERS[name] for name in filters),
     )
     return Statement(query.order_by(_V.seq.desc()).limit(_P("limit")))
 
@@ -149,11 +156,34 @@ def get(tx: Tx, store_id: str, version_id: str, view: str) -> Version | None:
 
 
 def page(
-    tx: Tx, store_id: str, filters: dict[str, Any], *, before: int, view: str, limit: int
+    tx: Tx,
+    store_id: str,
+    filters: dict[str, Any],
+    *,
+    before: int,
+    after: int = 0,
+    view: str,
+    limit: int,
 ) -> list[Version]:
-    """Versions below a seq, newest first; `filters` are some of memory, operation, actor, low, high."""
-    parameters = {"store": store_id, "before": before, "limit": limit, **filters}
+    """Versions between two seqs, newest first; `filters` are some of memory, operation, actor."""
+    parameters = {"store": store_id, "before": before, "after": after, "limit": limit, **filters}
     return [from_row(row) for row in tx.all(_page(view, tuple(sorted(filters))), parameters)]
+
+
+def last_at(tx: Tx, store_id: str, last_seq: int, at_us: int) -> int:
+    """The seq of the latest version made at a moment or before it; 0 when there is none.
+
+    Times rise with seq, so some twenty steps find it among a million without an index of times.
+    """
+    low, high = 0, last_seq
+    while low < high:
+        middle = (low + high + 1) // 2
+        row = tx.one(_FROM_SEQ, {"store": store_id, "seq": middle})
+        if row is None or row[1] > at_us:
+            high = middle - 1
+        else:
+            low = int(row[0])
+    return low
 
 
 def redact(tx: Tx, version_id: str, at_us: int, actor: Actor) -> None:

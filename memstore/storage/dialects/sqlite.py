@@ -92,6 +92,7 @@ class SqliteEngine:
                 "temp_store=MEMORY",
                 "cache_size=-16384",
                 "journal_size_limit=67108864",
+                "wal_autocheckpoint=4000",
             ):
                 connection.execute(f"PRAGMA {pragma}")
         except sqlite3.Error as error:

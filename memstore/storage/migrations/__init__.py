@@ -7,7 +7,7 @@ from pathlib import Path
 from memstore.model.errors import Invalid, Unavailable
 from memstore.storage.engine import Engine
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Every migration, oldest first; the last is what this version of memstore works with."""
 
 
