@@ -20,6 +20,7 @@ from memstore.model.memories import (
 )
 from memstore.model.pages import Page
 from memstore.model.preconditions import ContentIs
+from memstore.model.rejected_writes import Reason, RejectedWrite, State
 from memstore.model.sessions import Attachment, Session
 from memstore.model.stores import Store, StoreUsage
 from memstore.model.versions import Version, VersionFilter
@@ -29,6 +30,7 @@ from memstore.service import (
     events,
     memories,
     redaction,
+    rejected_writes,
     sessions,
     stores,
     versions,
@@ -205,6 +207,57 @@ class LocalBackend:
 
     def redact_version(self, store_id: str, version_id: str) -> Version:  # noqa: D102
         return redaction.redact(self._core, self._caller, store_id, version_id)
+
+    # Rejected writes
+
+    def record_rejected_write(  # noqa: D102
+        self,
+        store_id: str,
+        *,
+        path: str,
+        content: str,
+        memory_id: str | None = None,
+        base_content_sha256: str | None = None,
+        reason: Reason = "conflict",
+    ) -> RejectedWrite:
+        return rejected_writes.record(
+            self._core,
+            self._caller,
+            store_id,
+            path=path,
+            content=content,
+            memory_id=memory_id,
+            base_content_sha256=base_content_sha256,
+            reason=reason,
+        )
+
+    def list_rejected_writes(  # noqa: D102
+        self,
+        store_id: str,
+        *,
+        state: State | None = None,
+        view: View = "basic",
+        limit: int = PAGE_DEFAULT,
+        page: str | None = None,
+    ) -> Page[RejectedWrite]:
+        return rejected_writes.list_(
+            self._core, self._caller, store_id, state=state, view=view, limit=limit, page=page
+        )
+
+    def get_rejected_write(  # noqa: D102
+        self, store_id: str, rejected_write_id: str, *, view: View = "full"
+    ) -> RejectedWrite:
+        return rejected_writes.get(self._core, self._caller, store_id, rejected_write_id, view)
+
+    def apply_rejected_write(  # noqa: D102
+        self, store_id: str, rejected_write_id: str, *, precondition: ContentIs | None = None
+    ) -> RejectedWrite:
+        return rejected_writes.apply(
+            self._core, self._caller, store_id, rejected_write_id, precondition
+        )
+
+    def dismiss_rejected_write(self, store_id: str, rejected_write_id: str) -> RejectedWrite:  # noqa: D102
+        return rejected_writes.dismiss(self._core, self._caller, store_id, rejected_write_id)
 
     # The change feed
 

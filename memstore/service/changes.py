@@ -38,7 +38,7 @@ def create(core: Core, caller: Caller, store_id: str, path: str, content: str, v
     """Write a text at a free path."""
     with judged(core, caller, store_id, "write"):
         check_view(view)
-        step = _creating(core, caller, CreateMemory(path, content))
+        step = creating(core, caller, CreateMemory(path, content))
     return _shown(_play(core, caller, store_id, step), content, view)
 
 
@@ -46,7 +46,7 @@ def update(core: Core, caller: Caller, store_id: str, change: UpdateMemory, view
     """Change content, path, or both."""
     with judged(core, caller, store_id, "write"):
         check_view(view)
-        step = _updating(core, caller, change, view)
+        step = updating(core, caller, change, view)
     return _play(core, caller, store_id, step)
 
 
@@ -87,9 +87,9 @@ def _prepared(core: Core, caller: Caller, change: Change) -> Step:
     """A change of a batch; bad arguments are a refusal when its turn comes."""
     try:
         if isinstance(change, CreateMemory):
-            return _creating(core, caller, change)
+            return creating(core, caller, change)
         if isinstance(change, UpdateMemory):
-            return _updating(core, caller, change, "basic")
+            return updating(core, caller, change, "basic")
         return _deleting(caller, change)
     except Invalid as refusal:
         found = refusal
@@ -128,10 +128,10 @@ def _encoded(content: str) -> bytes:
     return texts.encode(content)
 
 
-def _creating(
+def creating(
     core: Core, caller: Caller, change: CreateMemory
 ) -> Callable[[Tx, LockedStore], Memory]:
-    """Judge a create."""
+    """Judge a create; the step that plays it in a transaction."""
     path = paths.validate(change.path)
     data = _encoded(change.content)
     sha256 = texts.sha256(data)
@@ -163,10 +163,10 @@ def _creating(
     return step
 
 
-def _updating(
+def updating(
     core: Core, caller: Caller, change: UpdateMemory, view: str
 ) -> Callable[[Tx, LockedStore], Memory]:
-    """Judge an update."""
+    """Judge an update; the step that plays it in a transaction."""
     if change.content is None and change.path is None:
         raise Invalid("An update gives content, path, or both.")
     path = None if change.path is None else paths.validate(change.path)

@@ -11,11 +11,11 @@ from memstore.model.errors import Invalid, NotFound
 from memstore.model.memories import Memory, MemoryPrefix
 from memstore.service.core import Core, check_view, judged, see_store, text_key
 from memstore.storage import memories
-from memstore.storage.statement import Tx
+from memstore.storage.statement import Row, Tx
 
 FIRST_AFTER = "\x01"
 """Appended to a path: greater than it, and not greater than any other path that is."""
-FOLDED_CHUNK = 8
+FOLDED_CHUNK = 4
 """Rows read after a directory was passed over: few, since the next may be of another one."""
 
 
@@ -76,11 +76,11 @@ def list_(
     with core.engine.read() as tx:
         see_store(tx, caller, store_id)
 
-        def read(low: str, count: int) -> list[Memory]:
+        def read(low: str, count: int) -> list[Row]:
             return memories.page(tx, store_id, low=low, high=high, view=view, limit=count)
 
         if depth == 0:
-            found: list[Memory | MemoryPrefix] = list(read(low, limit + 1))
+            found: list[Memory | MemoryPrefix] = [*map(memories.from_row, read(low, limit + 1))]
         else:
             found = _folded(read, prefix, low, limit + 1)
     shown = tuple(found[:limit])
@@ -97,7 +97,7 @@ def _past(prefix: str) -> str:
 
 
 def _folded(
-    read: Callable[[str, int], list[Memory]], prefix: str, low: str, count: int
+    read: Callable[[str, int], list[Row]], prefix: str, low: str, count: int
 ) -> list[Memory | MemoryPrefix]:
     """Up to `count` direct children; what lies deeper is passed over by its directory's bound."""
     found: list[Memory | MemoryPrefix] = []
@@ -105,17 +105,18 @@ def _folded(
     while len(found) < count:
         rows = read(low, chunk)
         jumped = False
-        for memory in rows:
-            if memory.path < low:
+        for row in rows:
+            path: str = row[memories.PATH]
+            if path < low:
                 continue
-            slash = memory.path.find("/", len(prefix))
+            slash = path.find("/", len(prefix))
             jumped = slash != -1
             if jumped:
-                found.append(MemoryPrefix(memory.path[: slash + 1]))
-                low = _past(memory.path[: slash + 1])
+                found.append(MemoryPrefix(path[: slash + 1]))
+                low = _past(path[: slash + 1])
             else:
-                found.append(memory)
-                low = memory.path + FIRST_AFTER
+                found.append(memories.from_row(row))
+                low = path + FIRST_AFTER
             if len(found) == count:
                 break
         if len(rows) < chunk:

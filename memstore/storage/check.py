@@ -14,6 +14,7 @@ from memstore.storage.schema import (
     events,
     keys,
     memories,
+    rejected_writes,
     session_stores,
     session_tokens,
     sessions,
@@ -27,6 +28,7 @@ _SHOWN = 20
 """Violations of one invariant that are listed; the rest are counted by running it again."""
 
 _M, _V, _E, _S = memories.c, versions.c, events.c, stores.c
+_R = rejected_writes.c
 _OTHER = memories.alias("other")
 _LIVE = select(_M.id).where(_M.id == _V.memory_id).exists()
 _LATER = versions.alias("later")
@@ -147,7 +149,11 @@ _INVARIANTS = {
     .where(
         or_(
             and_(_E.version_id.is_not(None), _V.id.is_(None)),
-            and_(_E.version_id.is_(None), _E.kind.not_like("store.%")),
+            and_(
+                _E.version_id.is_(None),
+                _E.kind.not_like("store.%"),
+                _E.kind != "write.rejected",
+            ),
             _V.store_id != _E.store_id,
             _V.memory_id != _E.memory_id,
         )
@@ -162,6 +168,34 @@ _INVARIANTS = {
         )
         .exists(),
     ),
+    "an open rejected write has path, size, hash and text": select(_R.id).where(
+        _R.state == "open",
+        or_(
+            *(column.is_(None) for column in (_R.path, _R.size, _R.sha256, _R.content)),
+            _R.version_id.is_not(None),
+            _R.resolved_at_us.is_not(None),
+        ),
+    ),
+    "a resolved rejected write keeps no text": select(_R.id).where(
+        _R.state != "open",
+        or_(
+            *(column.is_not(None) for column in (_R.path, _R.size, _R.sha256, _R.content)),
+            _R.base_sha256.is_not(None),
+            _R.resolved_at_us.is_(None),
+        ),
+    ),
+    "an applied rejected write, and no other, names a version": select(_R.id).where(
+        or_(
+            and_(_R.state == "applied", _R.version_id.is_(None)),
+            and_(_R.state == "dismissed", _R.version_id.is_not(None)),
+            and_(*(_R.state != name for name in ("open", "applied", "dismissed"))),
+        )
+    ),
+    "every rejected write has its event": select(_R.id)
+    .select_from(
+        rejected_writes.outerjoin(events, and_(_E.store_id == _R.store_id, _E.seq == _R.seq))
+    )
+    .where(or_(_E.seq.is_(None), _E.kind != "write.rejected")),
     "a deleted store left nothing": select(_S.id).where(_S.id == deleted_stores.c.id),
     "everything is in a workspace": select(_S.id)
     .where(_S.workspace_id.not_in(select(workspaces.c.id)))
@@ -169,11 +203,12 @@ _INVARIANTS = {
         select(keys.c.id).where(keys.c.workspace_id.not_in(select(workspaces.c.id))),
         select(sessions.c.id).where(sessions.c.workspace_id.not_in(select(workspaces.c.id))),
     ),
-    "memories, versions and events are in a store": select(_M.id)
+    "everything else is in a store": select(_M.id)
     .where(_M.store_id.not_in(select(_S.id)))
     .union_all(
         select(_V.id).where(_V.store_id.not_in(select(_S.id))),
         select(_E.store_id).where(_E.store_id.not_in(select(_S.id))),
+        select(_R.id).where(_R.store_id.not_in(select(_S.id))),
     ),
     "attachments and tokens are of a session": select(session_stores.c.session_id)
     .where(session_stores.c.session_id.not_in(select(sessions.c.id)))
@@ -186,7 +221,14 @@ _INVARIANTS = {
 """By the sentence that must be true; the ids of what breaks it."""
 
 _STATEMENTS = {name: Statement(query) for name, query in _INVARIANTS.items()}
-_TEXTS = Statement(select(_V.id, _V.size, _V.sha256, _V.content).where(_V.content.is_not(None)))
+_TEXTS = tuple(
+    Statement(
+        select(table.c.id, table.c.size, table.c.sha256, table.c.content).where(
+            table.c.content.is_not(None)
+        )
+    )
+    for table in (versions, rejected_writes)
+)
 
 
 def check(engine: Engine) -> list[str]:
@@ -201,10 +243,11 @@ def check(engine: Engine) -> list[str]:
 
 
 def _wrong_texts(tx: Tx) -> Iterator[str]:
-    """Versions whose text is not the one that was hashed."""
-    cursor = tx.cursor(_TEXTS, {})
-    while rows := cursor.fetchmany(64):
-        for id, size, sha256, content in rows:
-            data = bytes(content)
-            if len(data) != size or hashlib.sha256(data).hexdigest() != sha256:
-                yield f"Not so: a text has its size and hash ({id})."
+    """Versions and rejected writes whose text is not the one that was hashed."""
+    for statement in _TEXTS:
+        cursor = tx.cursor(statement, {})
+        while rows := cursor.fetchmany(64):
+            for id, size, sha256, content in rows:
+                data = bytes(content)
+                if len(data) != size or hashlib.sha256(data).hexdigest() != sha256:
+                    yield f"Not so: a text has its size and hash ({id})."

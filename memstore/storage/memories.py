@@ -16,6 +16,8 @@ from memstore.storage.schema import memories, versions
 from memstore.storage.statement import Row, Statement, Tx, insert_into
 
 _P = bindparam
+PATH = 3
+"""Where the path is in a row of a memory."""
 _FIELDS: tuple[ColumnElement[Any], ...] = (
     memories.c.id,
     memories.c.store_id,
@@ -168,10 +170,9 @@ def remove(tx: Tx, memory_id: str) -> None:
     tx.run(_DELETE, {"own": memory_id})
 
 
-def page(tx: Tx, store_id: str, *, low: str, high: str, view: str, limit: int) -> list[Memory]:
-    """Memories with a path from `low` up to, not including, `high`, in byte order."""
-    rows = tx.all(_PAGE[view], {"store": store_id, "low": low, "high": high, "limit": limit})
-    return [from_row(row) for row in rows]
+def page(tx: Tx, store_id: str, *, low: str, high: str, view: str, limit: int) -> list[Row]:
+    """Rows, for `from_row`, of paths from `low` up to, not including, `high`, in byte order."""
+    return tx.all(_PAGE[view], {"store": store_id, "low": low, "high": high, "limit": limit})
 
 
 def stream(tx: Tx, store_id: str) -> Iterator[Memory]:
