@@ -9,6 +9,7 @@ leave as OSError; the session packs them. A message too short for its layout end
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import stat
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from fuse_mount.kernel.messages import Opcode
 from fuse_mount.kernel.workers import NO_TIMEOUTS, Encode, Job, Refuse, Timeouts, Workers, refuse
 from fuse_mount.vfs.interface import AttrChange, Filesystem, Later, Requester, now
 from memstore.model import clock
+
+log = logging.getLogger(__name__)
 
 Header = tuple[int, int, int, int, int, int, int, int, int]
 Operation = Callable[[Header, int], bytes | None]
@@ -56,6 +59,9 @@ class Operations:
         self._timeouts = timeouts
         self._stateless = stateless
         self._identity = identity
+        self.released: list[tuple[int, int]] = []
+        """RELEASEs put off: request and handle."""
+        self._who = Requester(0, 0, 0)
         self.table: list[Operation] = [self._unknown] * messages.OPCODES
         for opcode, operation in self._routes().items():
             self.table[opcode] = operation
@@ -126,6 +132,13 @@ class Operations:
             return None
         return encode(unique, answer, self._timeouts())
 
+    def _requester(self, header: Header) -> Requester:
+        """Who asks; the last one is kept, since requests come in runs."""
+        who = self._who
+        if who.pid != header[6] or who.uid != header[4] or who.gid != header[5]:
+            who = self._who = Requester(header[4], header[5], header[6])
+        return who
+
     def _unknown(self, header: Header, length: int) -> bytes | None:
         """ENOSYS: the kernel does without (fallocate, lseek, copy_file_range, poll), or refuses
         with ENOTSUP (setxattr, removexattr, tmpfile), and asks no more."""
@@ -185,7 +198,7 @@ class Operations:
             mtime_ns=_time(valid, messages.FATTR_MTIME, mtime, mtime_ns),
             handle=handle if valid & messages.FATTR_FH else None,
         )
-        answer = self._fs.setattr(header[3], change, _requester(header))
+        answer = self._fs.setattr(header[3], change, self._requester(header))
         return self._reply(header[2], answer, packing.attr)
 
     def symlink(self, header: Header, length: int) -> bytes | None:
@@ -205,7 +218,7 @@ class Operations:
         parent = header[3]
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
             return messages.error_reply(header[2], self._fs.refuse_special(parent, name))
-        who = _requester(header)
+        who = self._requester(header)
 
         def make() -> object:
             node, opened = now(self._fs.create(parent, name, mode, os.O_WRONLY | os.O_EXCL, who))
@@ -218,7 +231,7 @@ class Operations:
         """FUSE_MKDIR."""
         mode, _ = messages.MKDIR_IN.unpack_from(self._buffer, _BODY)
         name = self._name(_BODY + messages.MKDIR_IN.size, length)
-        node = self._fs.mkdir(header[3], name, mode, _requester(header))
+        node = self._fs.mkdir(header[3], name, mode, self._requester(header))
         return packing.entry(header[2], node, self._timeouts())
 
     def unlink(self, header: Header, length: int) -> bytes | None:
@@ -256,14 +269,14 @@ class Operations:
         if self._stateless:
             return messages.error_reply(header[2], errno.ENOSYS)
         flags, _ = messages.OPEN_IN.unpack_from(self._buffer, _BODY)
-        answer = self._fs.open(header[3], flags, _requester(header))
+        answer = self._fs.open(header[3], flags, self._requester(header))
         return self._reply(header[2], answer, packing.opened)
 
     def create(self, header: Header, length: int) -> bytes | None:
         """FUSE_CREATE; the kernel has applied the umask."""
         flags, mode, _, _ = messages.CREATE_IN.unpack_from(self._buffer, _BODY)
         name = self._name(_BODY + messages.CREATE_IN.size, length)
-        answer = self._fs.create(header[3], name, mode, flags, _requester(header))
+        answer = self._fs.create(header[3], name, mode, flags, self._requester(header))
         return self._reply(header[2], answer, packing.created)
 
     def read(self, header: Header, length: int) -> bytes | None:
@@ -278,7 +291,7 @@ class Operations:
 
     def _read_unopened(self, header: Header, offset: int, size: int) -> bytes | None:
         fs = self._fs
-        opened = fs.open(header[3], os.O_RDONLY, _requester(header))
+        opened = fs.open(header[3], os.O_RDONLY, self._requester(header))
         if isinstance(opened, Later):
             open_later = opened
             rest = Later(lambda: _read_and_release(fs, open_later.run().handle, offset, size))
@@ -317,12 +330,24 @@ class Operations:
         return self._reply(header[2], self._fs.fsync(handle), packing.done)
 
     def release(self, header: Header, length: int) -> bytes | None:
-        """FUSE_RELEASE. Nobody waits for the outcome, so it is answered before the work."""
-        (handle,) = _HANDLE.unpack_from(self._buffer, _BODY)
-        answer = self._fs.release(handle)
-        if answer is not None:
-            self._workers.submit(Job(0, answer.run, packing.done))
-        return messages.error_reply(header[2], 0)
+        """FUSE_RELEASE. Nobody waits for it, so it is put off while requests are queued that
+        somebody waits for."""
+        self.released.append((header[2], _HANDLE.unpack_from(self._buffer, _BODY)[0]))
+        return None
+
+    def release_deferred(self) -> None:
+        """Carry out the releases that were put off; answered before any work they leave."""
+        for unique, handle in self.released:
+            try:
+                answer = self._fs.release(handle)
+                if answer is not None:
+                    self._workers.submit(Job(0, answer.run, packing.done))
+            except OSError as error:
+                log.debug("releasing handle %d: %s", handle, error)
+            except Exception:
+                log.exception("handle %d could not be released", handle)
+            self._channel.send(messages.error_reply(unique, 0))
+        self.released.clear()
 
     # Directories
 
@@ -408,10 +433,6 @@ def _time(valid: int, bit: int, seconds: int, nanoseconds: int) -> int | None:
     if seconds >= 1 << 63:
         seconds -= 1 << 64
     return seconds * 1_000_000_000 + nanoseconds
-
-
-def _requester(header: Header) -> Requester:
-    return Requester(header[4], header[5], header[6])
 
 
 def _read_and_release(fs: Filesystem, handle: int, offset: int, size: int) -> bytes | memoryview:

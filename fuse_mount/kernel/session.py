@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import select
 from dataclasses import dataclass
 
 from fuse_mount.kernel import messages
@@ -24,6 +25,13 @@ BUFFER_SIZE = MAX_WRITE + 4096
 _PAGE = 4096
 _BACKGROUND = 64
 """Requests nobody waits for (RELEASE, read-ahead) in flight: more than the workers can hold up."""
+
+_EAGER = 40
+"""How often an empty queue is asked again before the loop sleeps: some 50 microseconds."""
+_DEFERRED = 16
+"""How many RELEASEs are put off under steady load."""
+_AGAIN = frozenset({errno.ENOENT, errno.EINTR})
+"""Errors of a read after which the next is tried: the request was interrupted before it came."""
 
 WANTED = (
     messages.ASYNC_READ
@@ -132,14 +140,9 @@ def _receive(fd: int, buffer: bytearray) -> int:
         try:
             length = os.readv(fd, (buffer,))
         except OSError as error:
-            # ENOENT: the request was interrupted before it was read. EAGAIN: an inherited
-            # descriptor is non-blocking, and another reader was faster.
-            if error.errno in (errno.ENOENT, errno.EINTR):
-                continue
-            if error.errno == errno.EAGAIN:
-                os.set_blocking(fd, True)
-                continue
-            raise
+            if error.errno not in _AGAIN:
+                raise
+            continue
         if length >= messages.IN_HEADER_SIZE:
             return length
         if length == 0:
@@ -180,29 +183,51 @@ class Session:
         notifier.attach(self.channel)
 
     def serve(self) -> None:
-        """Serve until the mount is gone; returns then. OSError when the descriptor fails."""
+        """Serve until the mount is gone; returns then. OSError when the descriptor fails.
+
+        The descriptor does not block. When nothing is queued the loop first does what was put
+        off, then asks a few more times before it sleeps: a client's next request usually comes
+        within microseconds, and waking a sleeping thread costs more than serving it. It sleeps at
+        once while workers are busy, for they need the interpreter.
+        """
         fd, buffer, order = self.channel.fd, self._buffer, self.channel.order
-        dispatch, write = self.dispatch, os.write
-        views = (buffer,)
-        readv = os.readv
+        dispatch, write, readv, views = self.dispatch, os.write, os.readv, (buffer,)
+        operations, workers = self._operations, self.workers
+        released = operations.released
+        os.set_blocking(fd, False)
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        eager = _EAGER if len(os.sched_getaffinity(0)) > 1 else 0
+        idle = 0
         while True:
             try:
                 length = readv(fd, views)
-            except OSError:
-                try:
-                    length = _receive(fd, buffer)
-                except OSError as error:
-                    if error.errno in GONE:
-                        return
-                    raise
+            except BlockingIOError:
+                if released:
+                    operations.release_deferred()
+                    continue
+                idle += 1
+                if idle > eager or workers.unfinished:
+                    poll.poll()
+                    idle = 0
+                continue
+            except OSError as error:
+                if error.errno in GONE:
+                    operations.release_deferred()
+                    return
+                if error.errno in _AGAIN:
+                    continue
+                raise
+            idle = 0
             with order:
                 reply = dispatch(length)
-                if reply is None:
-                    continue
-                try:
-                    write(fd, reply)
-                except OSError:
-                    self.channel.send(reply)
+                if reply is not None:
+                    try:
+                        write(fd, reply)
+                    except OSError:
+                        self.channel.send(reply)
+            if len(released) >= _DEFERRED:
+                operations.release_deferred()
 
     def dispatch(self, length: int) -> bytes | None:
         """The reply to the request in the buffer; None when there is none now or at all.

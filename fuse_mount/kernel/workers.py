@@ -80,7 +80,7 @@ class Workers:
         self._lock = threading.Lock()
         self._settled = threading.Condition(self._lock)
         self._pending: dict[int, Job] = {}  # in the order of their deadlines
-        self._unfinished = 0  # jobs queued or running
+        self.unfinished = 0  # jobs queued or running
         self._threads: list[threading.Thread] = []
         self._watch = threading.Condition(self._lock)
         self._watchdog: threading.Thread | None = None
@@ -91,11 +91,11 @@ class Workers:
         """Run the job on a thread and send its answer."""
         job.deadline = time.monotonic() + self._deadline_s
         with self._lock:
-            self._unfinished += 1
+            self.unfinished += 1
             if job.unique:
                 self._pending[job.unique] = job
                 self._wake_watchdog_locked()
-            if self._unfinished > len(self._threads) and len(self._threads) < self._limit:
+            if self.unfinished > len(self._threads) and len(self._threads) < self._limit:
                 self._start_thread_locked()
         self._queue.put(job)
 
@@ -116,10 +116,10 @@ class Workers:
         """Wait until no job is queued or running; False when the time is over first."""
         end = time.monotonic() + deadline_s
         with self._lock:
-            while self._unfinished:
+            while self.unfinished:
                 left = end - time.monotonic()
                 if left <= 0 or not self._settled.wait(left):
-                    return self._unfinished == 0
+                    return self.unfinished == 0
         return True
 
     def stop(self) -> None:
@@ -142,8 +142,8 @@ class Workers:
                 self._carry_out(job)
             finally:
                 with self._lock:
-                    self._unfinished -= 1
-                    if not self._unfinished:
+                    self.unfinished -= 1
+                    if not self.unfinished:
                         self._settled.notify_all()
 
     def _carry_out(self, job: Job) -> None:
