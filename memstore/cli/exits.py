@@ -36,7 +36,6 @@ STATUS: dict[str, int] = {
     "rate_limited": UNAVAILABLE,
     "unavailable": UNAVAILABLE,
     "not_supported": REFUSED,
-    "newer_schema": REFUSED,
 }
 
 

@@ -82,9 +82,11 @@ class Address:
         if parts.query or parts.fragment or parts.username:
             raise Invalid("A base URL has no query, no fragment and no user name.")
         if parts.scheme == UNIX_SCHEME:
-            if parts.netloc or not parts.path.startswith("/"):
+            # Both ways of writing it are in use: the path as such, or escaped as the host.
+            path = unquote(parts.netloc + parts.path)
+            if not path.startswith("/") or "\0" in path:
                 raise Invalid(f"A Unix socket is written {UNIX_SCHEME}:///path/to/socket.")
-            return cls(parts.scheme, "localhost", 0, unquote(parts.path), "")
+            return cls(parts.scheme, "localhost", 0, path, "")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise Invalid(f"{url!r} is not the http, https or {UNIX_SCHEME} URL of a service.")
         default = 443 if parts.scheme == "https" else 80
