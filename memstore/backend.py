@@ -28,6 +28,7 @@ from memstore.model.limits import PAGE_DEFAULT
 from memstore.model.memories import Change, Memory, MemoryPrefix, View
 from memstore.model.pages import Page
 from memstore.model.preconditions import ContentIs
+from memstore.model.rejected_writes import Reason, RejectedWrite, State
 from memstore.model.sessions import Attachment, Session
 from memstore.model.stores import Store, StoreUsage
 from memstore.model.versions import Version, VersionFilter
@@ -229,6 +230,65 @@ class Backend(Protocol):
 
         HeadNotRedactable for the head of a live memory. A second call changes nothing. Works on
         archived stores. Needs `redact`; refused to sessions.
+        """
+        ...
+
+    # Rejected writes (extensions)
+
+    def record_rejected_write(
+        self,
+        store_id: str,
+        *,
+        path: str,
+        content: str,
+        memory_id: str | None = None,
+        base_content_sha256: str | None = None,
+        reason: Reason = "conflict",
+    ) -> RejectedWrite:
+        """Keep a text that lost a conflict; the answer is in the full view.
+
+        The same text of the same author for the same path and memory, still open, is not kept
+        twice: the answer is the one there is. StoreFull when the store keeps as many open ones
+        as it may (`limits.REJECTED_WRITES`); StoreArchived. Needs `write`.
+        """
+        ...
+
+    def list_rejected_writes(
+        self,
+        store_id: str,
+        *,
+        state: State | None = None,
+        view: View = "basic",
+        limit: int = PAGE_DEFAULT,
+        page: str | None = None,
+    ) -> Page[RejectedWrite]:
+        """Rejected writes of a store, newest first, in one state or in all. Needs `read`."""
+        ...
+
+    def get_rejected_write(
+        self, store_id: str, rejected_write_id: str, *, view: View = "full"
+    ) -> RejectedWrite:
+        """One rejected write, open or not. Needs `read`."""
+        ...
+
+    def apply_rejected_write(
+        self, store_id: str, rejected_write_id: str, *, precondition: ContentIs | None = None
+    ) -> RejectedWrite:
+        """Save its text after all: one version, by the caller.
+
+        It goes to the memory it lost to, wherever that is now, else to the one at its path, else
+        it is created there; a text that is there already makes no version. PreconditionFailed
+        when the memory's hash is another, or there is no memory to have one. Applied before: the
+        answer is as it was. Conflict when it was dismissed. StoreArchived, PathConflict and
+        StoreFull as for any write. Needs `write`.
+        """
+        ...
+
+    def dismiss_rejected_write(self, store_id: str, rejected_write_id: str) -> RejectedWrite:
+        """Destroy its text, path, size and hashes, for ever; keep who and when.
+
+        Again changes nothing. Conflict when it was applied: redact the version instead. Works on
+        archived stores. Needs `redact`; `write` is enough for one's own.
         """
         ...
 

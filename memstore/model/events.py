@@ -13,6 +13,7 @@ EventKind = Literal[
     "memory.modified",
     "memory.deleted",
     "version.redacted",
+    "write.rejected",
     "store.updated",
     "store.archived",
     "store.deleted",
@@ -22,6 +23,7 @@ EVENT_KINDS: tuple[EventKind, ...] = (
     "memory.modified",
     "memory.deleted",
     "version.redacted",
+    "write.rejected",
     "store.updated",
     "store.archived",
     "store.deleted",
@@ -32,9 +34,10 @@ EVENT_KINDS: tuple[EventKind, ...] = (
 class Event:
     """One change of a store. `seq` is the cursor: strictly rising in commit order within a store.
 
-    The memory fields describe the version the event speaks of; they are None for store events,
-    and for a version that has been redacted since (so a replayed feed tells nothing that was
-    destroyed). `content` is set only where a full view was asked for.
+    The memory fields describe the version the event speaks of; they are None for store events (a
+    `write.rejected` names the memory it lost to, if any) and for a version that has been redacted
+    since (so a replayed feed tells nothing that was destroyed). `content` is set only where a
+    full view was asked for.
     """
 
     store_id: str

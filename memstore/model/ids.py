@@ -21,6 +21,7 @@ _PAIRS = [high + low for high in ALPHABET for low in ALPHABET]
 STORE = "memstore"
 MEMORY = "mem"
 VERSION = "memver"
+REJECTED_WRITE = "rejw"
 SESSION = "sesn"
 KEY = "apikey"
 WORKSPACE = "wrkspc"

@@ -17,6 +17,9 @@ STORE_MEMORIES = 10_000
 STORE_BYTES = 104_857_600
 """Default cap of live content in a store, in bytes; settable."""
 
+REJECTED_WRITES = 1_000
+"""Open rejected writes a store keeps."""
+
 PAGE_DEFAULT = 20
 PAGE_MAX = 100
 PAGE_MAX_FULL = 20

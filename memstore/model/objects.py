@@ -15,6 +15,7 @@ from memstore.model.actors import Actor
 from memstore.model.events import Event, EventPage
 from memstore.model.memories import Memory, MemoryPrefix
 from memstore.model.pages import Page
+from memstore.model.rejected_writes import RejectedWrite
 from memstore.model.sessions import AttachedStore, Session
 from memstore.model.stores import Store, StoreUsage
 from memstore.model.versions import Version
@@ -105,6 +106,29 @@ def version(version: Version) -> Json:
         "created_by": _actor(version.created_by),
         "redacted_at": _moment(version.redacted_at),
         "redacted_by": _actor(version.redacted_by),
+    }
+
+
+def rejected_write(write: RejectedWrite) -> Json:
+    """A `rejected_write`."""
+    return {
+        "type": "rejected_write",
+        "id": write.id,
+        "memory_store_id": write.store_id,
+        "seq": write.seq,
+        "state": write.state,
+        "reason": write.reason,
+        "memory_id": write.memory_id,
+        "path": write.path,
+        "base_content_sha256": write.base_content_sha256,
+        "content": write.content,
+        "content_size_bytes": write.content_size_bytes,
+        "content_sha256": write.content_sha256,
+        "memory_version_id": write.version_id,
+        "created_at": clock.rfc3339(write.created_at),
+        "created_by": _actor(write.created_by),
+        "resolved_at": _moment(write.resolved_at),
+        "resolved_by": _actor(write.resolved_by),
     }
 
 
