@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 import memstore.urls
-from memstore.model.errors import Invalid, Unauthenticated, Unavailable
+from memstore.model import clock
+from memstore.model.errors import Invalid, NotFound, Unauthenticated, Unavailable
 from memstore.model.memories import CreateMemory
+from memstore.model.sessions import Attachment
 from memstore.service import Service
 from tests.support.waiting import together, until
 
@@ -205,3 +207,59 @@ def test_connect_opens_a_database_as_its_operator(url: str) -> None:
         memstore.urls.connect(url, key="msk_wrong")
     with pytest.raises(Invalid):
         memstore.urls.connect("ftp://host/x")
+
+
+def test_a_store_deleted_by_another_process_ends_a_feed_here(service: Service, url: str) -> None:
+    """The last event reaches feeds of every process on the file."""
+    backend = service.backend_for(service.operator())
+    store = backend.create_store(name="n")
+    feed = backend.watch(store.id)
+    other = memstore.urls.connect(url)
+    other.create_memory(store.id, path="/a", content="x")
+    heard: list[str] = []
+
+    def read() -> None:
+        try:
+            heard.extend(event.kind for event in feed if event is not None)
+        except NotFound:
+            heard.append("not found")
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    other.delete_store(store.id)
+    other.close()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert heard[-2:] == ["store.deleted", "not found"]
+
+
+def test_a_clock_that_steps_back_does_not_turn_time_around(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a store every change is later than the one before, whatever the clock says."""
+    backend = service.backend_for(service.operator())
+    store = backend.create_store(name="n")
+    memory = backend.create_memory(store.id, path="/a", content="one")
+    monkeypatch.setattr(clock, "now_us", lambda: 1_000_000)
+    backend.update_memory(store.id, memory.id, content="two")
+    backend.update_store(store.id, name="other")
+    archived = backend.archive_store(store.id)
+    backend.delete_memory(store.id, memory.id)
+    times = [event.created_at for event in backend.list_events(store.id).events]
+    assert times == sorted(set(times)) and len(times) == 5
+    assert archived.updated_at > store.updated_at
+
+
+def test_a_session_outlives_its_store(service: Service) -> None:
+    """When an attached store is deleted the session keeps its record and loses the store."""
+    backend = service.backend_for(service.operator())
+    kept, gone = backend.create_store(name="kept"), backend.create_store(name="gone")
+    session = backend.create_session(
+        agent="a", environment_id="e", stores=[Attachment(kept.id), Attachment(gone.id)]
+    )
+    agent = service.backend_for(service.authenticate(backend.create_session_token(session.id)))
+    backend.delete_store(gone.id)
+    assert backend.get_session(session.id) == session
+    assert agent.list_stores().data == (kept,)
+    with pytest.raises(NotFound):
+        agent.list_memories(gone.id)

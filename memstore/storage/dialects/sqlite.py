@@ -165,23 +165,27 @@ class SqliteEngine:
         stop = threading.Event()
 
         def poll() -> None:
-            connection = self._connect()
-            try:
-                known = None
-                while not stop.wait(POLL_SECONDS):
-                    seen = connection.execute("PRAGMA data_version").fetchone()[0]
-                    if seen != known:
-                        known = seen
-                        with suppress(MemstoreError):
-                            changed()
-            except sqlite3.Error:
-                return
-            finally:
-                connection.close()
+            while not stop.is_set():  # a failing connection is replaced, not given up
+                with suppress(sqlite3.Error, MemstoreError):
+                    self._poll(stop, changed)
+                stop.wait(POLL_SECONDS)
 
         thread = threading.Thread(target=poll, name="memstore-watch", daemon=True)
         thread.start()
         return stop.set
+
+    def _poll(self, stop: threading.Event, changed: Callable[[], None]) -> None:
+        """Watch over one connection, which must stay the same for its numbers to be compared."""
+        connection = self._connect()
+        try:
+            known = None
+            while not stop.wait(POLL_SECONDS):
+                seen = connection.execute("PRAGMA data_version").fetchone()[0]
+                if seen != known:
+                    changed()
+                    known = seen
+        finally:
+            connection.close()
 
     @contextmanager
     def migrating(self) -> Iterator[Connection]:
