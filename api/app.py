@@ -15,7 +15,16 @@ from api import errors, openapi
 from api.feeds import HEARTBEAT_SECONDS, Feeds
 from api.middleware import Door
 from api.requests import call_of
-from api.routes import events, health, keys, memories, sessions, stores, versions
+from api.routes import (
+    events,
+    health,
+    keys,
+    memories,
+    rejected_writes,
+    sessions,
+    stores,
+    versions,
+)
 from memstore import __version__
 from memstore.model.errors import MemstoreError, NotFound
 from memstore.service import Service
@@ -25,6 +34,7 @@ _EXTENSIONS = (
     stores.extensions,
     memories.extensions,
     events.extensions,
+    rejected_writes.extensions,
     sessions.extensions,
     keys.extensions,
 )

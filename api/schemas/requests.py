@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from memstore.model.access import Scope
 from memstore.model.memories import Change, CreateMemory, DeleteMemory, UpdateMemory
 from memstore.model.preconditions import ContentIs
+from memstore.model.rejected_writes import Reason
 from memstore.model.sessions import Attachment
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 lowercase hex digits.")]
@@ -107,6 +108,26 @@ class Batch(Body):
     """Changes to make in order, all or none."""
 
     changes: list[Annotated[BatchCreate | BatchUpdate | BatchDelete, Field(discriminator="type")]]
+
+
+class RejectedWriteCreate(Body):
+    """A text that lost a conflict: where it was to be saved, and the memory it lost to."""
+
+    path: str
+    content: str
+    memory_id: str | None = None
+    base_content_sha256: Sha256 | None = None
+    reason: Reason = "conflict"
+
+
+class RejectedWriteApply(Body):
+    """What the caller believes about the memory that the text goes to."""
+
+    precondition: Precondition | None = None
+
+    def belief(self) -> ContentIs | None:
+        """The precondition, if there is one."""
+        return None if self.precondition is None else self.precondition.value()
 
 
 def _only_stores(resource: Any) -> Any:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from memstore.model.access import Access, Scope
 from memstore.model.events import EventKind
+from memstore.model.rejected_writes import Reason, State
 from memstore.model.versions import Operation
 
 Item = TypeVar("Item")
@@ -99,6 +100,32 @@ class VersionOut(BaseModel):
     created_by: ActorOut | None
     redacted_at: datetime | None
     redacted_by: ActorOut | None
+
+
+class RejectedWriteOut(BaseModel):
+    """A text that lost a conflict.
+
+    `memory_version_id` is the version that applying it made. Once dismissed it tells who and
+    when, and nothing of what was written.
+    """
+
+    type: Literal["rejected_write"]
+    id: str
+    memory_store_id: str
+    seq: int
+    state: State
+    reason: Reason
+    memory_id: str | None
+    path: str | None
+    base_content_sha256: str | None
+    content: str | None
+    content_size_bytes: int | None
+    content_sha256: str | None
+    memory_version_id: str | None
+    created_at: datetime
+    created_by: ActorOut | None
+    resolved_at: datetime | None
+    resolved_by: ActorOut | None
 
 
 class EventOut(BaseModel):

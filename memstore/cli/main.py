@@ -13,7 +13,19 @@ from typing import Annotated, Any
 import typer
 
 from memstore import __version__
-from memstore.cli import edit, exits, keys, memories, output, sessions, stores, up, upkeep, versions
+from memstore.cli import (
+    edit,
+    exits,
+    keys,
+    memories,
+    output,
+    rejected,
+    sessions,
+    stores,
+    up,
+    upkeep,
+    versions,
+)
 from memstore.model.errors import MemstoreError
 
 GROUP = "memstore.commands"
@@ -46,6 +58,7 @@ up.register(app)
 app.add_typer(stores.app, name="store")
 for _module in (memories, edit, versions):
     _module.register(app)
+app.add_typer(rejected.app, name="rejected")
 app.add_typer(sessions.app, name="session")
 app.add_typer(keys.app, name="key")
 upkeep.register(app)

@@ -34,6 +34,7 @@ from memstore.model.memories import (
 )
 from memstore.model.pages import Page
 from memstore.model.preconditions import ContentIs
+from memstore.model.rejected_writes import Reason, RejectedWrite, State
 from memstore.model.sessions import Attachment, Session
 from memstore.model.stores import Store, StoreUsage
 from memstore.model.versions import Version, VersionFilter
@@ -65,6 +66,10 @@ def _memory(store_id: str, memory_id: str) -> str:
 
 def _version(store_id: str, version_id: str) -> str:
     return f"{_store(store_id)}/memory_versions/{_id('memory version', version_id)}"
+
+
+def _rejected(store_id: str, rejected_write_id: str) -> str:
+    return f"{_store(store_id)}/rejected_writes/{_id('rejected write', rejected_write_id)}"
 
 
 def _session(session_id: str) -> str:
@@ -347,6 +352,62 @@ class RemoteBackend:
     def redact_version(self, store_id: str, version_id: str) -> Version:
         """Destroy a version's text, path, size and hash; see the port."""
         return self._post(f"{_version(store_id, version_id)}/redact", None, wire.version)
+
+    # Rejected writes
+
+    def record_rejected_write(
+        self,
+        store_id: str,
+        *,
+        path: str,
+        content: str,
+        memory_id: str | None = None,
+        base_content_sha256: str | None = None,
+        reason: Reason = "conflict",
+    ) -> RejectedWrite:
+        """Keep a text that lost a conflict (*extension*). The server knows a repeated request."""
+        body = {
+            "path": path,
+            "content": content,
+            "reason": reason,
+            **wire.given(memory_id=memory_id, base_content_sha256=base_content_sha256),
+        }
+        path = f"{_store(store_id)}/rejected_writes"
+        return self._post(path, body, wire.rejected_write, extension=True)
+
+    def list_rejected_writes(
+        self,
+        store_id: str,
+        *,
+        state: State | None = None,
+        view: View = "basic",
+        limit: int = PAGE_DEFAULT,
+        page: str | None = None,
+    ) -> Page[RejectedWrite]:
+        """Rejected writes of a store, newest first (*extension*)."""
+        query = {"state": state, "view": view, "limit": limit, "page": page}
+        path = f"{_store(store_id)}/rejected_writes"
+        return self._page(path, query, wire.rejected_write, extension=True)
+
+    def get_rejected_write(
+        self, store_id: str, rejected_write_id: str, *, view: View = "full"
+    ) -> RejectedWrite:
+        """One rejected write (*extension*)."""
+        path = _rejected(store_id, rejected_write_id)
+        return self._get(path, {"view": view}, wire.rejected_write, extension=True)
+
+    def apply_rejected_write(
+        self, store_id: str, rejected_write_id: str, *, precondition: ContentIs | None = None
+    ) -> RejectedWrite:
+        """Save its text after all (*extension*). The server settles a repeated request."""
+        path = f"{_rejected(store_id, rejected_write_id)}/apply"
+        body = wire.given(precondition=wire.precondition_body(precondition))
+        return self._post(path, body, wire.rejected_write, extension=True)
+
+    def dismiss_rejected_write(self, store_id: str, rejected_write_id: str) -> RejectedWrite:
+        """Destroy its text (*extension*)."""
+        path = f"{_rejected(store_id, rejected_write_id)}/dismiss"
+        return self._post(path, None, wire.rejected_write, extension=True)
 
     # The change feed
 

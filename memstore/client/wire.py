@@ -24,6 +24,7 @@ from memstore.model.memories import Change, CreateMemory, Memory, MemoryPrefix, 
 from memstore.model.pages import Page
 from memstore.model.paths import validate as validate_path
 from memstore.model.preconditions import ContentIs
+from memstore.model.rejected_writes import RejectedWrite
 from memstore.model.sessions import AttachedStore, Attachment, Session
 from memstore.model.stores import Store, StoreUsage
 from memstore.model.versions import Version
@@ -139,6 +140,28 @@ def version(data: Json) -> Version:
         Actor.from_wire(data["created_by"]),
         _maybe(data["redacted_at"]),
         Actor.from_wire(data["redacted_by"]),
+    )
+
+
+def rejected_write(data: Json) -> RejectedWrite:
+    """A `rejected_write`."""
+    return RejectedWrite(
+        data["id"],
+        data["memory_store_id"],
+        data["seq"],
+        data["state"],
+        data["reason"],
+        data["memory_id"],
+        data["path"],
+        data["base_content_sha256"],
+        data["content"],
+        data["content_size_bytes"],
+        data["content_sha256"],
+        data["memory_version_id"],
+        moment(data["created_at"]),
+        Actor.from_wire(data["created_by"]),
+        _maybe(data["resolved_at"]),
+        Actor.from_wire(data["resolved_by"]),
     )
 
 

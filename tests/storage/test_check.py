@@ -33,9 +33,14 @@ BROKEN = {
     "version has its event": "DELETE FROM events WHERE seq = 2",
     "event has its version": "UPDATE events SET version_id = 'memver_none' WHERE seq = 2",
     "redaction has its event": "DELETE FROM events WHERE kind = 'version.redacted'",
+    "open rejected write has path": "UPDATE rejected_writes SET path = NULL WHERE state = 'open'",
+    "resolved rejected write keeps no text": "UPDATE rejected_writes SET content = X'00' "
+    "WHERE state = 'dismissed'",
+    "names a version": "UPDATE rejected_writes SET version_id = NULL WHERE state = 'applied'",
+    "rejected write has its event": "DELETE FROM events WHERE kind = 'write.rejected'",
     "left nothing": "INSERT INTO deleted_stores SELECT id, workspace_id, 9, 9, 'k', 'i' FROM stores",
     "in a workspace": "UPDATE keys SET workspace_id = 'wrkspc_none'",
-    "are in a store": "UPDATE events SET store_id = 'memstore_none' WHERE seq = 1",
+    "else is in a store": "UPDATE events SET store_id = 'memstore_none' WHERE seq = 1",
     "are of a session": "INSERT INTO session_tokens VALUES ('hash', 'sesn_none', 'w', 1)",
     "size and hash": "UPDATE versions SET content = X'00' WHERE seq = 2",
 }
@@ -54,6 +59,11 @@ def test_a_row_changed_by_hand_is_found(tmp_path: Path, sentence: str) -> None:
     backend.create_memory(store.id, path="/d", content="four")
     gone = backend.create_memory(store.id, path="/gone", content="five")
     backend.delete_memory(store.id, gone.id)
+    for text in ("open", "applied", "dismissed"):
+        backend.record_rejected_write(store.id, path="/d", content=text)
+    dismissed, applied, _ = backend.list_rejected_writes(store.id).data
+    backend.apply_rejected_write(store.id, applied.id)
+    backend.dismiss_rejected_write(store.id, dismissed.id)
     assert service.check() == []
     service.close()
     with sqlite3.connect(tmp_path / "memstore.db") as connection:

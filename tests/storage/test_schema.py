@@ -21,7 +21,16 @@ from sqlalchemy.schema import CreateTable
 
 from memstore.model.errors import Invalid, MemstoreError, Unavailable
 from memstore.service.database import check, open_database
-from memstore.storage import access, events, memories, migrations, sessions, stores, versions
+from memstore.storage import (
+    access,
+    events,
+    memories,
+    migrations,
+    rejected_writes,
+    sessions,
+    stores,
+    versions,
+)
 from memstore.storage import check as check_module
 from memstore.storage.migrations import REVISIONS
 from memstore.storage.schema import metadata
@@ -81,7 +90,7 @@ def test_the_list_of_revisions_is_the_folders() -> None:
 
 def test_paths_are_ordered_by_bytes_on_postgresql() -> None:
     """PostgreSQL orders paths by the collation C, whatever its locale."""
-    for name in ("memories", "versions"):
+    for name in ("memories", "versions", "rejected_writes"):
         text = str(CreateTable(metadata.tables[name]).compile(dialect=postgresql.dialect()))
         assert 'path TEXT COLLATE "C"' in text
 
@@ -161,7 +170,16 @@ def test_many_first_starts_at_once(tmp_path: Path) -> None:
 def statements() -> list[tuple[str, Statement]]:
     """Every statement of the storage, by where it is."""
     found = []
-    for module in (access, check_module, events, memories, sessions, stores, versions):
+    for module in (
+        access,
+        check_module,
+        events,
+        memories,
+        rejected_writes,
+        sessions,
+        stores,
+        versions,
+    ):
         for name, value in vars(module).items():
             if isinstance(value, dict):
                 values = [v for v in value.values() if isinstance(v, Statement)]
