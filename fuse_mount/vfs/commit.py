@@ -165,9 +165,9 @@ class Saver:
 
     def _shown_locked(self, file: File, born: int) -> tuple[bytes, str]:
         """The text of a file that a tool could have read before it began to write its own."""
-        for change, changed, text, sha in self._state.former:
-            if changed is file and change > born:
-                return text, sha
+        for former in self._state.former:
+            if former.file is file and former.change > born:
+                return former.text, former.sha
         if file.text is None:
             return b"", file.sha
         return file.text, file.sha

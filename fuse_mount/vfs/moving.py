@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from fuse_mount.vfs.commit import Saver
 from fuse_mount.vfs.inodes import Dir, File
@@ -17,8 +18,9 @@ from memstore.model.preconditions import ContentIs
 
 _ATTEMPTS = 20
 
-Landing = Callable[[], None]
-"""Changes the names here; run under the lock once the store has agreed."""
+Landing = Callable[[File | None], None]
+"""Changes the names here, ending the file that had the new one; run under the lock once the store
+has agreed."""
 
 
 class Moving:
@@ -29,13 +31,10 @@ class Moving:
 
     # A file the store does not know: the rename is its save
 
-    def save_as(self, source: File, path: str, target: File | None, landing: Landing) -> None:
+    def save_as(self, source: File, path: str, *, replace: bool, landing: Landing) -> None:
         """Commit a file under its new name, onto the memory that has it."""
         state = self._state
-        with state.lock:
-            away = state.tree.away.get(path)
-        involved = [source, *([target] if target else []), *([away.file] if away else [])]
-        with state.busy(*involved), state.feed_gate.rename():
+        with self._alone(source, path, replace) as (target, _):
             if target is not None and target.away:
                 self._saver.save_busy(target, keep=True)
             onto = target if target is not None and target.memory_id else None
@@ -48,13 +47,42 @@ class Moving:
                 landed = True
                 if source.local:
                     state.scratch_used -= source.size
-                landing()
+                landing(target)
 
             self._saver.save_busy(source, path=path, onto=onto, keep=True, landing=land)
             if not landed:
                 raise refusal(errno.ENOENT)
             with state.lock:
                 self._ended_locked(target)
+
+    @contextmanager
+    def _alone(
+        self, source: File, path: str, replace: bool
+    ) -> Iterator[tuple[File | None, File | None]]:
+        """Have the source, the file at the path and the memory held away from it for oneself.
+
+        Other renames may come first; what is at the path is what is there when it is our turn.
+        """
+        state = self._state
+        while True:
+            target, away = self._at(path)
+            with state.busy(source, *filter(None, (target, away))), state.feed_gate.rename():
+                if (target, away) != self._at(path):
+                    continue
+                if source.parent is None:
+                    raise refusal(errno.ENOENT)
+                if target is not None and not replace:
+                    raise refusal(errno.EEXIST)
+                yield target, away
+                return
+
+    def _at(self, path: str) -> tuple[File | None, File | None]:
+        """The file at a path, and the one whose memory is still there in the store."""
+        with self._state.lock:
+            target, away = self._state.tree.find(path), self._state.tree.away.get(path)
+        if isinstance(target, Dir):
+            raise refusal(errno.EISDIR)
+        return target, None if away is None else away.file
 
     def _ended_locked(self, target: File | None) -> None:
         if target is not None and target.parent is None and not target.opens:
@@ -64,29 +92,24 @@ class Moving:
 
     # A memory
 
-    def memory(self, source: File, path: str, target: File | None, landing: Landing) -> None:
+    def memory(self, source: File, path: str, *, replace: bool, landing: Landing) -> None:
         """Give a memory another path; onto a memory, that one goes on with this text."""
-        state = self._state
-        with state.lock:
-            away = state.tree.away.get(path)
-        involved = [source, *([target] if target else []), *([away.file] if away else [])]
-        with state.busy(*involved), state.feed_gate.rename():
-            if away is not None and away.file is not source:
-                self._saver.save_busy(away.file, keep=True)
-            if target is not None and target.away:
-                self._saver.save_busy(target, keep=True)
+        with self._alone(source, path, replace) as (target, away):
+            for held in (away, target):
+                if held is not None and held is not source and held.away:
+                    self._saver.save_busy(held, keep=True)
             for _ in range(_ATTEMPTS):
                 if not source.memory_id:
                     raise refusal(errno.ENOENT)
                 if target is not None and target.memory_id:
                     done = self._onto(source, target, landing)
                 else:
-                    done = self._to(source, path, landing)
+                    done = self._to(source, path, target, landing)
                 if done:
                     return
         raise refusal(errno.EIO)
 
-    def _to(self, source: File, path: str, landing: Landing) -> bool:
+    def _to(self, source: File, path: str, target: File | None, landing: Landing) -> bool:
         state, deadline = self._state, self._state.deadline()
         memory_id = source.memory_id
         try:
@@ -103,7 +126,7 @@ class Moving:
                 state.tree.away.pop(source.away, None)
                 source.away = ""
                 state.held.pop(source.ino, None)
-            landing()
+            landing(target)
             self._remote.answer_locked(of_memory(memory), own=True)
         if source.buffer is not None and source.buffer.written and not source.writers:
             self._saver.save_busy(source, keep=True)
@@ -128,7 +151,7 @@ class Moving:
             self._saver.catch_up(source, deadline)
             return False
         with state.lock:
-            landing()
+            landing(target)
             state.ended.add(source.memory_id)
             state.awaited.pop(source.memory_id, None)
             if source.away:
@@ -183,7 +206,9 @@ class Moving:
 
     # A directory
 
-    def directory(self, source: Dir, files: list[File], path: str, landing: Landing) -> None:
+    def directory(
+        self, source: Dir, files: list[File], path: str, landing: Callable[[], None]
+    ) -> None:
         """Rename every memory below a directory, all of them or none where the server can."""
         state = self._state
         with state.busy(*files), state.feed_gate.rename():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fuse_mount.vfs.inodes import Dir, Entry, File
 from fuse_mount.vfs.names import representable
-from fuse_mount.vfs.state import State
+from fuse_mount.vfs.state import Former, State
 from memstore.model.clock import to_us
 from memstore.model.events import Event
 from memstore.model.memories import Memory
@@ -133,6 +133,8 @@ class Remote:
         if known.memory_id in state.ended:
             return None
         if known.version_id in state.seen and file is not None:
+            if own:
+                self._mine_locked(known.version_id)
             if file.version_id == known.version_id and known.text is not None:
                 state.cache.put(file, known.text)
             return file
@@ -143,6 +145,12 @@ class Remote:
         if known.text is not None and file.text is None:
             state.cache.put(file, known.text)
         return file
+
+    def _mine_locked(self, version_id: str) -> None:
+        """A change the feed told of before its answer came was made here after all."""
+        former = self._state.former
+        for entry in [entry for entry in former if entry.version_id == version_id]:
+            former.remove(entry)
 
     def deleted_locked(self, memory_id: str) -> None:
         """A memory is gone, as an answer told."""
@@ -184,7 +192,7 @@ class Remote:
             return
         if before is not None and not own:
             state.changes += 1
-            state.former.append((state.changes, file, before, before_sha))
+            state.former.append(Former(state.changes, file, before, before_sha, known.version_id))
         if known.text is None:
             state.cache.drop(file)
         else:

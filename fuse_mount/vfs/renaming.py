@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable
 
 from fuse_mount.vfs.buffer import Buffer
 from fuse_mount.vfs.commit import Saver
@@ -60,11 +59,26 @@ class Renaming:
             if target is not None and flags & RENAME_NOREPLACE:
                 raise refusal(errno.EEXIST)
             path = check_path(f"{state.tree.path_of(where)}/{to}")
+            moved = state.tree.files_below(source) if isinstance(source, Dir) else [source]
+            if state.is_busy(*moved):
+                return later(lambda: self._after(moved, parent, name, new_parent, to, flags))
             if isinstance(source, Dir):
                 return self._directory_locked(source, where, to, path, target)
             if isinstance(target, Dir):
                 raise refusal(errno.EISDIR)
-            return self._file_locked(source, where, to, path, target)
+            return self._file_locked(
+                source, where, to, path, target, replace=not flags & RENAME_NOREPLACE
+            )
+
+    def _after(
+        self, files: list[File], parent: int, name: str, new_parent: int, to: str, flags: int
+    ) -> None:
+        """Rename once the saves under way have landed, so that each lands under its old name."""
+        with self._state.busy(*files):
+            pass
+        rest = self.rename(parent, name, new_parent, to, flags)
+        if rest is not None:
+            rest.run()
 
     # Directories
 
@@ -90,13 +104,23 @@ class Renaming:
             return None
         if state.archived:
             raise refusal(errno.EROFS)
-        landing = self._landing(source, where, to, target)
-        return later(lambda: self._moving.directory(source, files, path, landing))
+        return later(
+            lambda: self._moving.directory(
+                source, files, path, lambda: self.placed_locked(source, where, to, target)
+            )
+        )
 
     # Files
 
     def _file_locked(
-        self, source: File, where: Dir, to: str, path: str, target: File | None
+        self,
+        source: File,
+        where: Dir,
+        to: str,
+        path: str,
+        target: File | None,
+        *,
+        replace: bool,
     ) -> Later[None] | None:
         state = self._state
         kind = state.scratch.kind(to)
@@ -108,12 +132,17 @@ class Renaming:
         if kind == "temporary" and not stored and self._hold_locked(source):
             self.placed_locked(source, where, to, target)
             return None
-        landing = self._landing(source, where, to, target)
+
+        def landing(ended: File | None) -> None:
+            self.placed_locked(source, where, to, ended, lineage=True)
+
         if not source.memory_id:
-            return later(lambda: self._moving.save_as(source, path, target, landing))
+            return later(
+                lambda: self._moving.save_as(source, path, replace=replace, landing=landing)
+            )
         if source.away == path and not stored:
             return self._back_home_locked(source, where, to, target)
-        return later(lambda: self._moving.memory(source, path, target, landing))
+        return later(lambda: self._moving.memory(source, path, replace=replace, landing=landing))
 
     def _hold_locked(self, source: File) -> bool:
         """Hold a rename to a temporary name back; not when the text would have to be fetched."""
@@ -185,18 +214,13 @@ class Renaming:
 
     # Names
 
-    def _landing(
-        self, source: Entry, where: Dir, to: str, target: Entry | None
-    ) -> Callable[[], None]:
-        return lambda: self.placed_locked(source, where, to, target, lineage=True)
-
     def placed_locked(
         self, source: Entry, where: Dir, to: str, target: Entry | None, *, lineage: bool = False
     ) -> None:
         """Change the names here. With `lineage` the target's memory goes on and only its node ends."""
         state, left = self._state, source.parent
         if isinstance(target, File) and target.parent is not None:
-            if lineage:
+            if lineage and target.memory_id:
                 if target.opens and target.buffer is None and target.text is not None:
                     target.buffer = Buffer(target.text, b"", "")
                 state.held.pop(target.ino, None)

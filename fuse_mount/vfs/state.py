@@ -21,6 +21,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TypeVar
 
@@ -62,6 +63,17 @@ class Recent:
 
     def __contains__(self, item: str) -> bool:
         return item in self._items
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """The text a file had before a change that was not made here; `change` counts those."""
+
+    change: int
+    file: File
+    text: bytes
+    sha: str
+    version_id: str
 
 
 class Gate:
@@ -141,7 +153,7 @@ class State:
         self.awaited: dict[str, tuple[str, int]] = {}
         self.seen, self.ended = Recent(), Recent()
         self.deleting: set[str] = set()
-        self.former: deque[tuple[int, File, bytes, str]] = deque(maxlen=_REMEMBERED_TEXTS)
+        self.former: deque[Former] = deque(maxlen=_REMEMBERED_TEXTS)
         self.changes = 0
         self.notes: SimpleQueue[Note | None] = SimpleQueue()
         self.foreign: dict[tuple[int, str], set[str]] = {}
@@ -172,6 +184,11 @@ class State:
             with self._idle:
                 self._busy -= inos
                 self._idle.notify_all()
+
+    def is_busy(self, *files: File) -> bool:
+        """Whether a worker has one of the files; it may let go at any moment."""
+        busy = self._busy
+        return bool(busy) and any(file.ino in busy for file in files)
 
     # Calling the store
 

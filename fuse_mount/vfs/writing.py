@@ -244,6 +244,8 @@ class Writing:
             raise refusal(errno.EFBIG)
         if handle is not None and not size:
             handle.refused = 0
+        if not size and not file.memory_id:
+            file.born = state.changes
         if len(file.visible or b"") == size:
             return
         buffer = self._buffer_locked(file, handle)
