@@ -15,6 +15,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from fuse_mount.errors import MountError
 DEVICE = "/dev/fuse"
 FSTYPE = "fuse.memstore"
 MAX_READ = 256 * 1024
+PROBE_S = 3.0
+"""How long a mount may take to answer before it counts as hanging."""
 
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOATIME = 1, 2, 4, 1024
 _MNT_DETACH, _UMOUNT_NOFOLLOW = 2, 8
@@ -82,7 +85,7 @@ def mount(place: str, options: Options) -> Mountpoint:
     inherited = _INHERITED.fullmatch(place)
     if inherited:
         return Mountpoint(fd=_inherited(int(inherited[1])), path=None)
-    path = Path(place).resolve()
+    path = canonical(place)
     created = prepare(path)
     try:
         fd = _mount_directly(path, options)
@@ -94,9 +97,28 @@ def mount(place: str, options: Options) -> Mountpoint:
     return Mountpoint(fd=fd, path=path, device=device_at(path), created=created)
 
 
+def canonical(place: str) -> Path:
+    """An absolute path without links above its last name, which is not looked at: it may hang."""
+    path = Path(place).absolute()
+    return path if path.parent == path else Path(os.path.realpath(path.parent)) / path.name
+
+
+def abort(point: Mountpoint) -> None:
+    """End a connection whose files are still in use, so that its loop ends: they get ENOTCONN."""
+    minor = point.device.rpartition(":")[2]
+    try:
+        Path(f"/sys/fs/fuse/connections/{minor}/abort").write_text("1")
+    except OSError:
+        return  # not mounted there, or not permitted: closing the descriptor ends it as well
+
+
 def prepare(path: Path) -> list[Path]:
     """Make a place ready to be mounted on: an empty directory, made when missing; the directories
     made. A mount whose driver has died is removed first. MountError says what is in the way."""
+    if mounted_type(path) == FSTYPE and not stale(path):
+        raise MountError.usage(
+            f"{path} is mounted already. Run `memstore umount {path}` first, or choose another place."
+        )
     try:
         information = path.lstat()
     except FileNotFoundError:
@@ -108,11 +130,7 @@ def prepare(path: Path) -> list[Path]:
         return prepare(path)
     if not stat.S_ISDIR(information.st_mode):
         raise MountError.usage(
-            f"{path} is a file; a mount point is an empty directory. Choose another place."
-        )
-    if mounted_type(path) == FSTYPE:
-        raise MountError.usage(
-            f"{path} is mounted already. Run `memstore umount {path}` first, or choose another place."
+            f"{path} is not a directory; a mount point is an empty one. Choose another place."
         )
     try:
         occupied = next(os.scandir(path), None) is not None
@@ -124,6 +142,23 @@ def prepare(path: Path) -> list[Path]:
             "Empty it or choose another place."
         )
     return []
+
+
+def stale(path: Path) -> bool:
+    """Whether the mount at a path has lost its driver. One that hangs has not."""
+    answers: list[int] = []
+
+    def ask() -> None:
+        try:
+            os.lstat(path)
+            answers.append(0)
+        except OSError as error:
+            answers.append(error.errno or 0)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(PROBE_S)
+    return answers == [errno.ENOTCONN]
 
 
 def clear_stale(path: Path) -> None:

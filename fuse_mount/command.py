@@ -1,0 +1,186 @@
+"""`memstore mount` and `memstore umount`."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memstore.cli.exits import DONE, REFUSED, UNAVAILABLE, UNEXPECTED, USAGE, Stop
+
+if TYPE_CHECKING:
+    from fuse_mount.spec import Spec
+    from memstore.settings import Settings
+
+START_S = 90.0
+"""How long a driver may take to be ready."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the two commands."""
+    app.command("mount", no_args_is_help=False)(mount)
+    app.command("umount")(umount)
+
+
+def mount(
+    store: Annotated[
+        str | None, typer.Argument(metavar="[STORE]", help="A store's id or unique name.")
+    ] = None,
+    directory: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[DIR]", help="Where; by default the store's slug below the mount root."
+        ),
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Nothing can be written through it.")
+    ] = False,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session", metavar="ID", help="Mount as this session: all its stores, or STORE."
+        ),
+    ] = None,
+    root: Annotated[
+        str | None,
+        typer.Option("--root", metavar="DIR", help="The mount root (/mnt/memory)."),
+    ] = None,
+    foreground: Annotated[
+        bool, typer.Option("--foreground", help="Stay; Ctrl-C drains and unmounts.")
+    ] = False,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("-o", metavar="KEY=VALUE,...", help="Mount options; may be repeated."),
+    ] = None,
+) -> None:
+    """Mount a store as a directory; returns when it is ready, a daemon behind it.
+
+    MEMSTORE_STORE names the store when neither STORE nor --session is given.
+    """
+    from fuse_mount.errors import MountError
+    from fuse_mount.plan import plan
+    from fuse_mount.spec import parse_options
+    from memstore.cli import service
+
+    own = service.settings(mount_root=root)
+    if store is None and session is None:
+        store = own.get("store") or None
+    if store is None and session is None:
+        raise Stop(USAGE, "Name a STORE, set MEMSTORE_STORE, or give --session ID.")
+    try:
+        given = parse_options(
+            options or [], uid=os.geteuid(), gid=os.getegid(), root=os.geteuid() == 0
+        )
+        if read_only:
+            given["options"]["read_only"] = True
+        specs = plan(own, given, store=store, place=directory, session=session)
+        if foreground:
+            _serve_here(specs)
+        else:
+            _start_daemons(specs, own)
+    except MountError as error:
+        raise Stop(error.status, error.message) from None
+
+
+def _serve_here(specs: Sequence[Spec]) -> None:
+    """One mount in this process."""
+    from fuse_mount.driver import log_to
+    from fuse_mount.mount import Ends, run
+
+    if len(specs) != 1:
+        raise Stop(USAGE, "--foreground serves one mount: name the STORE beside --session.")
+    spec = specs[0]
+    log_to(spec.log)
+    ends = Ends()
+
+    def ready(place: str) -> None:
+        print(f"mounted {spec.name} at {place}", flush=True)
+
+    with ends.on_signals(hangup=True):
+        failed = run(spec, ready, ends)
+    if failed:
+        listed = ", ".join(failed)
+        raise Stop(UNEXPECTED, f"Not everything could be saved: {listed}. See the log.")
+
+
+def _start_daemons(specs: Sequence[Spec], own: Settings) -> None:
+    """A driver process for each mount; on a failure the ones already up are ended again."""
+    import dataclasses
+
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for spec in specs:
+            default = own.data_dir / "log" / f"mount-{spec.store_id}.log"
+            told = dataclasses.replace(spec, log=spec.log or str(default))
+            started.append(_spawn(told))
+        for spec, process in zip(specs, started, strict=True):
+            print(f"mounted {spec.name} at {_wait_ready(spec, process)}", flush=True)
+    except BaseException:
+        for process in started:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        raise
+    for process in started:
+        process.returncode = DONE  # it outlives this command; nobody waits for it here
+
+
+def _spawn(spec: Spec) -> subprocess.Popen[bytes]:
+    inherited = spec.place.rpartition("/dev/fd/")[2]
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "fuse_mount.driver"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=None,
+        start_new_session=True,
+        pass_fds=[int(inherited)] if inherited.isdecimal() else [],
+    )
+    assert process.stdin is not None
+    try:
+        process.stdin.write(spec.dumps())
+        process.stdin.close()
+    except BrokenPipeError:
+        pass  # it has died; its end tells why
+    return process
+
+
+def _wait_ready(spec: Spec, process: subprocess.Popen[bytes]) -> str:
+    """The place, once the driver serves; its own refusal otherwise."""
+    assert process.stdout is not None
+    with process.stdout:
+        if not select.select([process.stdout], [], [], START_S)[0]:
+            raise Stop(UNAVAILABLE, f"{spec.place} was not ready after {START_S:g} s.")
+        line = process.stdout.readline()
+    if not line:
+        raise Stop(
+            UNEXPECTED,
+            f"The driver for {spec.place} ended with status {process.wait()}; see its messages above.",
+        )
+    answer: dict[str, Any] = json.loads(line)
+    if "error" in answer:
+        raise Stop(int(answer["status"]), str(answer["error"]))
+    return str(answer["ready"])
+
+
+def umount(
+    directory: Annotated[str, typer.Argument(metavar="DIR", help="A mounted store's place.")],
+) -> None:
+    """Unmount a store: what is dirty is committed first; returns when the driver has ended."""
+    from fuse_mount.unmounting import Outcome, end_mount
+
+    path = Path(directory)
+    try:
+        outcome = end_mount(path)
+    except OSError as error:
+        raise Stop(REFUSED, f"{path} could not be unmounted ({error.strerror}).") from None
+    if outcome is Outcome.NOT_MOUNTED:
+        raise Stop(USAGE, f"No store is mounted at {path}: see `mount -t fuse.memstore`.")
+    if outcome is Outcome.FORCED:
+        print(f"{path}: the driver did not answer and was cut off.", file=sys.stderr)
