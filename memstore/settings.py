@@ -1,7 +1,7 @@
 """Every setting once: name, type, default, one sentence.
 
 The order of authority: a flag, else the environment, else `DATA_DIR/config.toml`, else the
-default. `docs/configuration.md` and `memstore --help` are checked against this table.
+default. `docs/configuration.md` is checked against this table.
 """
 
 from __future__ import annotations
@@ -31,9 +31,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("listen", "MEMSTORE_LISTEN", "127.0.0.1:8787", "HOST:PORT or unix:PATH to serve on."),
     Setting("base_url", "MEMSTORE_BASE_URL", "", "The service clients talk to; the local one."),
     Setting("api_key", "MEMSTORE_API_KEY", "", "The clients' credential; the local admin.key."),
-    Setting(
-        "master_key_file", "MEMSTORE_MASTER_KEY_FILE", "", "The file that holds the master key."
-    ),
     Setting("mount_root", "MEMSTORE_MOUNT_ROOT", "/mnt/memory", "Stores are mounted below it."),
     Setting("store", "MEMSTORE_STORE", "", "The store to use when none is named."),
     Setting("max_memories", "MEMSTORE_MAX_MEMORIES", "10000", "Live memories a store may hold."),
