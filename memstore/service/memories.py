@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from memstore.backend import Snapshot
 from memstore.model import ids, pages, paths
@@ -128,9 +128,9 @@ def _folded(
 class _Stream(Iterator[Memory]):
     """The memories of a snapshot; its reading ends with it, however that comes."""
 
-    def __init__(self, rows: Iterator[Memory], end: Callable[[], None]) -> None:
+    def __init__(self, rows: Generator[Memory, None, None], end: Callable[[], None]) -> None:
         self._rows = rows
-        self.close = end
+        self._end = end
 
     def __next__(self) -> Memory:
         try:
@@ -138,6 +138,11 @@ class _Stream(Iterator[Memory]):
         except BaseException:
             self.close()
             raise
+
+    def close(self) -> None:
+        """Release the reading. The rows go first: an open cursor would pin the connection's view."""
+        self._rows.close()
+        self._end()
 
     def __del__(self) -> None:
         self.close()

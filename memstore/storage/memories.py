@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from functools import lru_cache
 from typing import Any
 
@@ -175,8 +175,11 @@ def page(tx: Tx, store_id: str, *, low: str, high: str, view: str, limit: int) -
     return tx.all(_PAGE[view], {"store": store_id, "low": low, "high": high, "limit": limit})
 
 
-def stream(tx: Tx, store_id: str) -> Iterator[Memory]:
+def stream(tx: Tx, store_id: str) -> Generator[Memory, None, None]:
     """Every live memory with its text, in byte order, a few at a time."""
     cursor = tx.cursor(_ALL["full"], {"store": store_id})
-    while rows := cursor.fetchmany(64):
-        yield from map(from_row, rows)
+    try:
+        while rows := cursor.fetchmany(64):
+            yield from map(from_row, rows)
+    finally:
+        cursor.close()
