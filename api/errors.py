@@ -36,7 +36,6 @@ TABLE: dict[str, tuple[int, str]] = {
     "rate_limited": (429, "rate_limit_error"),
     "unavailable": (503, "api_error"),
     "not_supported": (404, "not_found_error"),
-    "newer_schema": (503, "api_error"),
 }
 """Every code of the tree: HTTP status and `error.type` (the platform's error page and the SDK's
 `types/shared/error_type.py`). `tests/house` proves it complete."""

@@ -38,9 +38,9 @@ def setup(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # The server's own lines repeat ours at info; its warnings are wanted.
-    for name in ("uvicorn", "uvicorn.error", "asyncio"):
-        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+    # Below an error the server only repeats our lines, or tells of each stranger's broken HTTP.
+    if level != "debug":
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)
 
 
 def access(scope: Scope, call: Any, request_id: str, status: int, seconds: float) -> None:

@@ -28,6 +28,7 @@ class Served:
         self.data_dir = data_dir
         self.log = data_dir.with_name(f"{data_dir.name}.log")
         settings = {k: v for k, v in os.environ.items() if not k.startswith("MEMSTORE_")}
+        self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*COMMAND, "--data-dir", str(data_dir), "--listen", "127.0.0.1:0", *arguments],
@@ -121,7 +122,9 @@ class Plain:
     def _wrap(self, value: Any) -> Any:
         if inspect.isawaitable(value):
             value = self._loop.run(value)
-        is_resource = type(value).__module__.startswith("anthropic.resources")
+        is_resource = type(value).__module__.startswith(
+            ("anthropic.resources", "anthropic._response")
+        )
         if is_resource or hasattr(value, "__aiter__") or inspect.isroutine(value):
             return Plain(value, self._loop)
         return value
