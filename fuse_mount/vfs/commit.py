@@ -17,12 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fuse_mount.vfs.buffer import Buffer
-from fuse_mount.vfs.conflicts import losing_name, resolve
+from fuse_mount.vfs.conflicts import resolve
 from fuse_mount.vfs.errors import TRANSIENT, as_oserror
-from fuse_mount.vfs.inodes import Dir, File
+from fuse_mount.vfs.inodes import File
+from fuse_mount.vfs.losers import Losers, Loss
 from fuse_mount.vfs.names import check_path, refusal
 from fuse_mount.vfs.remote import Known, Remote, of_memory
-from fuse_mount.vfs.state import State, log
+from fuse_mount.vfs.state import State
 from memstore.backend import NotSupported
 from memstore.model import content, errors
 from memstore.model.clock import now_us, to_us
@@ -55,6 +56,7 @@ class Saver:
 
     def __init__(self, state: State, remote: Remote) -> None:
         self._state, self._remote = state, remote
+        self._losers = Losers(state, remote)
 
     def save(self, file: File, *, keep: bool = False) -> None:
         """Commit what waits in a file; nothing when there is nothing.
@@ -85,6 +87,9 @@ class Saver:
             except _Unread as unread:
                 self.catch_up(unread.file, deadline)
                 continue
+            except Loss as loss:
+                self._losers.keep(loss, deadline)
+                raise self._refused(file, refusal(errno.ESTALE), keep) from loss
             except (OSError, errors.MemstoreError) as error:
                 raise self._refused(file, error, keep) from error
             if plan is None:
@@ -144,7 +149,7 @@ class Saver:
             return _Plan("", here, mine, mine, buffer.stamp, "", None)
         text = mine
         if base_sha != owner.sha:
-            text = self._resolve_locked(owner, base, mine, None, file, here)
+            text = self._resolve_locked(owner, base, base_sha, mine, None, file)
         return _Plan(owner.memory_id, None, text, mine, buffer.stamp, owner.sha, owner)
 
     def _plan_update_locked(
@@ -155,7 +160,9 @@ class Saver:
             unchanged = True
         else:
             if buffer.base_sha != file.sha:
-                text = self._resolve_locked(file, buffer.base, mine, buffer.appended(), file, "")
+                text = self._resolve_locked(
+                    file, buffer.base, buffer.base_sha, mine, buffer.appended(), file
+                )
             unchanged = text == file.text
         if unchanged and path is None:
             self.settled_locked(file, mine)
@@ -173,7 +180,13 @@ class Saver:
         return file.text, file.sha
 
     def _resolve_locked(
-        self, owner: File, base: bytes, mine: bytes, appended: bytes | None, file: File, path: str
+        self,
+        owner: File,
+        base: bytes,
+        base_sha: str,
+        mine: bytes,
+        appended: bytes | None,
+        file: File,
     ) -> bytes:
         """The text to save when the memory is not what the edit was based on."""
         if owner.text is None:
@@ -182,25 +195,9 @@ class Saver:
         if text is None:
             if self._state.options.conflict == "overwrite":
                 return mine
-            where = owner.parent or file.parent
-            name = owner.name if path else file.name
-            if where is not None:
-                self._keep_loser_locked(where, name, mine)
-            raise refusal(errno.ESTALE, name)
+            raise Loss(owner, owner.parent or file.parent, mine, base_sha)
         content.decode(text)
         return text
-
-    def _keep_loser_locked(self, where: Dir, name: str, text: bytes) -> None:
-        """Keep a losing text as a file of this mount, beside the one it lost to."""
-        state = self._state
-        kept = state.tree.new_file(now_us() * 1000)
-        kept.local = True
-        kept.buffer = Buffer(text, b"", "")
-        kept.size = len(text)
-        free = losing_name(name, set(where.children))
-        state.tree.attach(where, free, kept)
-        state.note_entry(where, free)
-        log.warning("conflict: %s lost to another edit; kept beside it as %s", name, free)
 
     # Sending
 

@@ -6,6 +6,7 @@ Text, size and times of a file change together, under the lock; the kernel is to
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fuse_mount.vfs.inodes import Dir, Entry, File
@@ -14,6 +15,9 @@ from fuse_mount.vfs.state import Former, State
 from memstore.model.clock import to_us
 from memstore.model.events import Event
 from memstore.model.memories import Memory
+
+_SURELY_SHOWN = 60
+"""A path of so many characters has no segment over 255 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +120,42 @@ class Remote:
                 if not self._outdated_locked(known):
                     self._apply_locked(known)
 
-    def load(self, known: Known) -> None:
-        """Take in one memory of the first listing."""
-        with self._state.lock:
-            self._apply_locked(known)
+    def load(self, memories: Iterable[Memory]) -> None:
+        """Take in the first listing, before anybody looks at the tree."""
+        state, tree = self._state, self._state.tree
+        parents: dict[str, Dir] = {"": tree.root}
+        with state.lock:
+            for memory in memories:
+                path = memory.path
+                if len(path) > _SURELY_SHOWN and not representable(path):
+                    state.skipped += 1
+                    continue
+                above, _, name = path.rpartition("/")
+                parent = parents.get(above)
+                if parent is None:
+                    parent = parents[above] = self._implied(above)
+                updated_us = to_us(memory.updated_at)
+                file = tree.new_file(updated_us * 1000)
+                tree.attach(parent, name, file)
+                file.size = file.stored = memory.content_size_bytes
+                file.memory_id, file.version_id = memory.id, memory.version_id
+                file.sha, file.updated_us = memory.content_sha256, updated_us
+                tree.memories[memory.id] = file
+                state.stored_bytes += file.stored
+                if memory.content is not None:
+                    state.cache.put(file, memory.content.encode())
+
+    def _implied(self, path: str) -> Dir:
+        tree = self._state.tree
+        at = tree.root
+        for segment in path[1:].split("/"):
+            child = at.children.get(segment)
+            if child is None:
+                child = tree.new_dir(time.time_ns())
+                tree.attach(at, segment, child)
+            assert isinstance(child, Dir), "a path is a file or a directory, never both"
+            at = child
+        return at
 
     # From an answer to our own call
 

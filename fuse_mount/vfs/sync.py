@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
+from collections.abc import Iterator
 
 from fuse_mount.vfs.errors import TRANSIENT
-from fuse_mount.vfs.remote import Known, Remote, of_memory
+from fuse_mount.vfs.remote import Remote, of_memory
 from fuse_mount.vfs.state import State, log
 from memstore.backend import Feed, NotSupported
 from memstore.model import errors
@@ -50,8 +51,7 @@ class Sync:
         collecting = gc.isenabled()
         gc.disable()
         try:
-            for known in self._everything():
-                self._remote.load(known)
+            self._remote.load(self._everything())
         finally:
             if collecting:
                 gc.enable()
@@ -68,7 +68,7 @@ class Sync:
 
     # Everything
 
-    def _everything(self) -> list[Known]:
+    def _everything(self) -> Iterator[Memory]:
         """Every memory with its text, and where to go on from."""
         state = self._state
         try:
@@ -76,25 +76,30 @@ class Sync:
         except NotSupported:
             return self._listed()
         self._cursor = snapshot.cursor
-        return [of_memory(memory) for memory in snapshot.memories]
+        return snapshot.memories
 
-    def _listed(self) -> list[Known]:
+    def _listed(self) -> Iterator[Memory]:
         state = self._state
         try:
             self._cursor = state.backend.list_events(state.store_id, after=-1).cursor
         except NotSupported:
             page = state.backend.list_versions(state.store_id, limit=1)
             self._newest = page.data[0].id if page.data else ""
-        found: list[Known] = []
+        return self._pages()
+
+    def _pages(self) -> Iterator[Memory]:
+        state = self._state
         at: str | None = None
         while True:
             listing = state.backend.list_memories(
                 state.store_id, view="full", limit=PAGE_MAX_FULL, page=at
             )
-            found += [of_memory(item) for item in listing.data if isinstance(item, Memory)]
+            for item in listing.data:
+                if isinstance(item, Memory):
+                    yield item
             at = listing.next_page
             if at is None:
-                return found
+                return
 
     # Following
 
@@ -200,7 +205,7 @@ class Sync:
     def _again(self, pause: float) -> None:
         """Make the tree equal to the store as a whole."""
         self._state.stopping.wait(pause)
-        self._remote.listing(self._everything())
+        self._remote.listing([of_memory(memory) for memory in self._everything()])
 
 
 def _as_event(version: Version) -> Event:

@@ -90,7 +90,7 @@ def test_edits_of_different_lines_are_merged(place: Place) -> None:
 
 def test_the_loser_is_told_and_its_text_is_kept(place: Place) -> None:
     """Close fails with ESTALE, the file shows the winner's text, the other one is beside it."""
-    place.put("/d/a.md", BASE)
+    before = place.put("/d/a.md", BASE)
     files, other = place.mount(), place.mount()
     fd = files.open("d/a.md", os.O_RDWR)
     files.pwrite(fd, b"ONE", 0)
@@ -103,6 +103,10 @@ def test_the_loser_is_told_and_its_text_is_kept(place: Place) -> None:
     (loser,) = _losers(files.listdir("d"))
     assert read(files, f"d/{loser}") == BASE.replace("one", "ONE").encode()
     assert other.listdir("d") == ["a.md"]
+    (write,) = place.backend.list_rejected_writes(place.store_id, view="full").data
+    assert (write.state, write.path, write.memory_id) == ("open", "/d/a.md", before.id)
+    assert write.content == BASE.replace("one", "ONE")
+    assert write.base_content_sha256 == before.content_sha256
     files.unlink(f"d/{loser}")
     assert len(place.history()) == 2
 

@@ -94,6 +94,24 @@ def test_conflicts_are_handled_the_same(place: Place, files: Files) -> None:
     assert place.texts()["/b"] == "theirs\n"
 
 
+def test_a_losing_text_is_an_ordinary_memory(place: Place) -> None:
+    """Where no rejected writes are recorded the text outlives the mount beside the winner."""
+    place.put("/d/a", "one\n")
+    backend = FaultyBackend(place.backend, without=EXTENSIONS)
+    files = place.mount(backend, poll_interval_s=0.02)  # type: ignore[arg-type]
+    fd = files.open("d/a", os.O_RDWR)
+    files.pwrite(fd, b"ONE", 0)
+    place.put("/d/a", "uno\n")
+
+    assert refused(files.close, fd) == "ESTALE"
+
+    texts = place.texts()
+    assert texts.pop("/d/a") == "uno\n"
+    ((path, text),) = texts.items()
+    assert path.startswith("/d/a.conflict-") and text == "ONE\n"
+    assert read(files, path[1:]) == b"ONE\n"
+
+
 def test_a_directory_rename_that_fails_half_way_is_taken_back(place: Place) -> None:
     """Without batches: all or report."""
     for name in ("a", "b", "c"):

@@ -20,6 +20,7 @@ EXTENSIONS = frozenset(
         "list_events",
         "watch",
         "create_session_token",
+        "record_rejected_write",
     }
 )
 
