@@ -66,7 +66,7 @@ def _visible(
     setting: Setting, what: str, path: Path, change: Callable[[int], None], count: int
 ) -> int:
     """Make numbered changes while a reader looks; answers how many were never seen in the end."""
-    setting.stage.check_time(20)
+    setting.stage.check_time(3 if setting.quick else 20)
     changes = []
     chance = random.Random(7)
     with _reader(path, count) as answer:

@@ -32,6 +32,7 @@ class Stage:
     def __init__(self, *, budget_s: float) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="memstore-bench-", dir=_disk_directory()))
         self._deadline = time.monotonic() + budget_s
+        self._part_deadline = self._deadline
         self._undo: list[Callable[[], None]] = []
         self._numbers = iter(range(1_000_000))
         atexit.register(self.close)
@@ -49,12 +50,15 @@ class Stage:
     ) -> None:
         self.close()
 
-    def remaining_s(self) -> float:
-        return self._deadline - time.monotonic()
+    def begin_part(self, share: float) -> None:
+        """Give the next part of the run a share of the time that is left."""
+        now = time.monotonic()
+        self._part_deadline = now + max(0.0, self._deadline - now) * share
 
     def check_time(self, needed_s: float = 0.0) -> None:
-        if self.remaining_s() < needed_s:
-            raise OutOfTime("not measured: the run's time is used up")
+        """OutOfTime when this part of the run has less left than needed."""
+        if self._part_deadline - time.monotonic() < needed_s:
+            raise OutOfTime("the rest is not measured: the time for it is used up")
 
     def directory(self, name: str) -> Path:
         """A fresh directory of the stage."""

@@ -45,7 +45,7 @@ _READS = ("grep -r", "cat of all")
 
 
 def run(setting: Setting) -> None:
-    texts = tree(setting.many(2000, 500), 2048, setting.many(50, 20))
+    texts = _texts(setting)
     places = targets(setting, "read", texts, fsynced=False)
     for what, tool in TOOLS.items():
         goals = [Goal(PLAIN, at_most=3)]
@@ -56,6 +56,10 @@ def run(setting: Setting) -> None:
         _read_only(setting, places)
     _cold(setting, places)
     _opens(setting, places, sorted(texts))
+
+
+def _texts(setting: Setting) -> dict[str, str]:
+    return tree(setting.many(2000, 500), 2048, setting.many(50, 20))
 
 
 def _tool(
@@ -69,7 +73,7 @@ def _tool(
         name: Trial(lambda _, path=place.path: tool(path))  # type: ignore[misc]
         for name, place in places.items()
     }
-    setting.row(GROUP, what, "ms", trials, goals, warmups=2)
+    setting.row(GROUP, what, "ms", trials, goals, warmups=1 if setting.quick else 2)
 
 
 def _read_only(setting: Setting, places: dict[str, Target]) -> None:
@@ -100,7 +104,7 @@ def _cold(setting: Setting, places: dict[str, Target]) -> None:
         trials[OURS], whole[OURS] = _remounting(mount.unmount, mount.mount, mount.path)
     if setting.with_bindfs:
         source = setting.stage.directory("bindfs-source")
-        write_tree(source, tree(setting.many(2000, 500), 2048, setting.many(50, 20)))
+        write_tree(source, _texts(setting))
         bindfs = Bindfs(setting.stage, source)
         trials[BINDFS], whole[BINDFS] = _remounting(bindfs.unmount, bindfs.mount, bindfs.path)
     goals = [Goal(PLAIN, at_most=6), Goal(BINDFS, below=1)]

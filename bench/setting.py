@@ -57,7 +57,7 @@ class Setting:
         runs: int | None = None,
     ) -> None:
         """Measure and print one row, unless the time is used up."""
-        self.stage.check_time(5)
+        self.stage.check_time(1 if self.quick else 3)
         present = {name: trial for name, trial in trials.items() if trial is not None}
         self.printer.row(
             measure(

@@ -101,7 +101,7 @@ def run_group(setting: Setting) -> None:
     scratch = setting.stage.directory("scratch") / "scratch.md"
     failed: dict[Tool, BaseException] = {}
     for tool in tools:
-        setting.stage.check_time(15)
+        setting.stage.check_time(7.5)
         try:
             for number in range(3, 3 + saves):
                 run_tool(tool, mount.path / homes[tool] / "file.md", number, scratch)

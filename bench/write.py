@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
 
 from bench.baselines import Target, tree
 from bench.harness import BenchError
@@ -15,13 +17,17 @@ from bench.workers import Work, program, work
 GROUP = "write"
 SIZE = 2048
 WRITERS = 8
+_numbers = count()
+"""New directories of a run each have their own."""
 
 
 def run(setting: Setting) -> None:
-    texts = tree(setting.many(500, 100), SIZE, 10)
+    texts = tree(setting.many(500, 60), SIZE, 10)
     places = targets(setting, "write", texts, fsynced=True)
     names = sorted(texts)
     _create(setting, places)
+    if setting.quick:
+        places.pop(JUICEFS, None)
     _saves(setting, places, names)
     _sed(setting, places, names)
     _moves(setting, places)
@@ -37,19 +43,19 @@ def _local(setting: Setting) -> Target | None:
 
 
 def _create(setting: Setting, places: dict[str, Target]) -> None:
-    count = setting.many(500, 100)
+    saves = setting.many(500, 60)
     setting.row(
         GROUP,
         "create+write+close 2 KB, one writer",
         "/s",
-        {name: _creating(place, 1, count) for name, place in places.items()},
+        {name: _creating(place, 1, saves) for name, place in places.items()},
         [Goal(FSYNC, at_least=0.4), Goal(JUICEFS, at_least=2), Goal(at_least=300)],
     )
     setting.row(
         GROUP,
         "create+write+close 2 KB, 8 writers",
         "/s",
-        {name: _creating(place, WRITERS, count // 2) for name, place in places.items()},
+        {name: _creating(place, WRITERS, saves // 2) for name, place in places.items()},
         [Goal(FSYNC, at_least=0.4), Goal(JUICEFS, at_least=2)],
     )
     local = _local(setting) if setting.service is not None else None
@@ -59,21 +65,22 @@ def _create(setting: Setting, places: dict[str, Target]) -> None:
             GROUP,
             "create+write+close, local database",
             "/s",
-            {name: _creating(place, 1, count) for name, place in both.items()},
+            {name: _creating(place, 1, saves) for name, place in both.items()},
             [Goal(FSYNC, at_least=0.6)],
         )
 
 
-def _creating(place: Target, writers: int, count: int) -> Trial:
+def _creating(place: Target, writers: int, saves: int) -> Trial:
+    homes: list[Path] = []
+
     def run(number: int) -> float:
         jobs = []
-        for writer in range(writers):
-            home = place.path / f"create-{writers}-{number}-{writer}"
+        for home in homes:
             jobs.append(
                 {
                     "job": "create",
                     "dir": str(home),
-                    "count": count,
+                    "count": saves,
                     "size": SIZE,
                     "salt": home.name,
                     "fsync": place.fsync,
@@ -82,8 +89,9 @@ def _creating(place: Target, writers: int, count: int) -> Trial:
         return work(*jobs).per_second
 
     def before(number: int) -> None:
-        for writer in range(writers):
-            (place.path / f"create-{writers}-{number}-{writer}").mkdir()
+        homes[:] = [place.path / f"create-{next(_numbers)}" for _ in range(writers)]
+        for home in homes:
+            home.mkdir()
 
     return Trial(run, before=before)
 
@@ -120,7 +128,7 @@ def _saves(setting: Setting, places: dict[str, Target], names: Sequence[str]) ->
 
 
 def _sed(setting: Setting, places: dict[str, Target], names: Sequence[str]) -> None:
-    few = names[: setting.many(200, 40)]
+    few = names[: setting.many(200, 30)]
     trials = {
         name: _job("sed", place, few, lambda done: done.micros) for name, place in places.items()
     }
@@ -148,7 +156,7 @@ def _sed(setting: Setting, places: dict[str, Target], names: Sequence[str]) -> N
 
 
 def _moves(setting: Setting, places: dict[str, Target]) -> None:
-    count = setting.many(200, 40)
+    files = setting.many(200, 30)
 
     def moving(name: str, place: Target) -> Trial:
         home = place.path / f"{name}-files"
@@ -156,7 +164,7 @@ def _moves(setting: Setting, places: dict[str, Target]) -> None:
         def before(number: int) -> None:
             with contextlib.suppress(FileExistsError):
                 home.mkdir()
-            job = {"job": "create", "dir": str(home), "count": count, "size": 100}
+            job = {"job": "create", "dir": str(home), "count": files, "size": 100}
             work({**job, "salt": f"{name}{number}", "fsync": False})
 
         def run(number: int) -> float:
