@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_a_lost_text_is_kept_with_its_author(world: World, backend: Backend, sto
 def test_the_same_write_is_kept_once(world: World, backend: Backend, store: Store) -> None:
     """A repeated request is answered with the one there is; another author's is another."""
     write = lost(backend, store)
-    again = {"path": write.path or "", "memory_id": write.memory_id}
+    again: dict[str, Any] = {"path": write.path, "memory_id": write.memory_id}
     assert backend.record_rejected_write(store.id, content=LOST, **again) == write
     other = agent(world, backend, store).record_rejected_write(store.id, content=LOST, **again)
     assert other.id != write.id
