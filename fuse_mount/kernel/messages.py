@@ -110,7 +110,8 @@ OPEN_IN = Struct("=II")  # flags, open_flags
 CREATE_IN = Struct("=IIII")  # flags, mode, umask, open_flags
 READ_IN = Struct("=QQI")  # fh, offset, size (read_flags, lock_owner, flags follow)
 WRITE_IN = Struct("=QQIIQII")  # fh, offset, size, write_flags, lock_owner, flags, padding
-HANDLE_IN = Struct("=Q")  # fh: the start of release, flush and fsync
+HANDLE_IN = Struct("=Q")  # fh: the start of releasedir, flush and fsync
+RELEASE_IN = Struct("=QI")  # fh, flags (release_flags, lock_owner follow)
 GETXATTR_IN = Struct("=II")  # size, padding
 INTERRUPT_IN = Struct("=Q")  # unique of the request that is interrupted
 

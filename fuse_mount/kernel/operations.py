@@ -12,6 +12,7 @@ import errno
 import logging
 import os
 import stat
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from fuse_mount.kernel import messages, packing
 from fuse_mount.kernel.channel import Channel
 from fuse_mount.kernel.messages import Opcode
 from fuse_mount.kernel.workers import NO_TIMEOUTS, Encode, Job, Refuse, Timeouts, Workers, refuse
-from fuse_mount.vfs.interface import AttrChange, Filesystem, Later, Requester, now
+from fuse_mount.vfs.interface import AttrChange, Filesystem, Later, Notifier, Requester, now
 from memstore.model import clock
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ _READ = messages.READ_IN
 _WRITE = messages.WRITE_IN
 _WRITE_DATA = _BODY + _WRITE.size
 _HANDLE = messages.HANDLE_IN
+_RELEASE = messages.RELEASE_IN
 _FOREIGN_XATTRS = (b"system.", b"security.", b"trusted.")
 DRIVER_XATTR = b"user.memstore.driver"
 """On the root: `<pid> <start time>` of the driver, so that `umount` can wait for its end."""
@@ -47,6 +49,7 @@ class Operations:
         workers: Workers,
         buffer: bytearray,
         timeouts: Callable[[], Timeouts],
+        notifier: Notifier,
         *,
         stateless: bool,
         identity: bytes = b"",
@@ -57,6 +60,8 @@ class Operations:
         self._workers = workers
         self._buffer = buffer
         self._timeouts = timeouts
+        self._notifier = notifier
+        self._aliases = False
         self._stateless = stateless
         self._identity = identity
         self.released: list[tuple[int, int]] = []
@@ -157,12 +162,27 @@ class Operations:
 
     def lookup(self, header: Header, length: int) -> bytes | None:
         """FUSE_LOOKUP."""
-        unique = header[2]
+        unique, name = header[2], self._name(_BODY, length)
+        valid = self._timeouts() if name.isascii() else self._valid(header[3], name)
         try:
-            answer = self._fs.lookup(header[3], self._name(_BODY, length))
+            answer = self._fs.lookup(header[3], name)
         except OSError as error:
-            return packing.missing(unique, error.errno or errno.EIO, self._timeouts())
-        return self._reply(unique, answer, packing.entry, packing.missing, droppable=True)
+            return packing.missing(unique, error.errno or errno.EIO, valid)
+        if isinstance(answer, Later):
+            return self._reply(unique, answer, packing.entry, packing.missing, droppable=True)
+        return packing.entry(unique, answer, valid)
+
+    def _valid(self, parent: int, name: str) -> Timeouts:
+        """How long a name may be remembered. Not at all when it is not in NFC: it is another name
+        of the file, and the kernel would not connect the two. From the first such name on, no
+        name beyond ASCII is remembered."""
+        if name.isascii():
+            return self._timeouts()
+        normal = unicodedata.normalize("NFC", name)
+        if normal != name:
+            self._aliases = True
+            self._notifier.inval_entry(parent, normal)
+        return NO_TIMEOUTS if self._aliases else self._timeouts()
 
     def forget(self, header: Header, length: int) -> bytes | None:
         """FUSE_FORGET: no reply."""
@@ -232,7 +252,7 @@ class Operations:
         mode, _ = messages.MKDIR_IN.unpack_from(self._buffer, _BODY)
         name = self._name(_BODY + messages.MKDIR_IN.size, length)
         node = self._fs.mkdir(header[3], name, mode, self._requester(header))
-        return packing.entry(header[2], node, self._timeouts())
+        return packing.entry(header[2], node, self._valid(header[3], name))
 
     def unlink(self, header: Header, length: int) -> bytes | None:
         """FUSE_UNLINK."""
@@ -277,7 +297,8 @@ class Operations:
         flags, mode, _, _ = messages.CREATE_IN.unpack_from(self._buffer, _BODY)
         name = self._name(_BODY + messages.CREATE_IN.size, length)
         answer = self._fs.create(header[3], name, mode, flags, self._requester(header))
-        return self._reply(header[2], answer, packing.created)
+        once = self._valid(header[3], name) is NO_TIMEOUTS
+        return self._reply(header[2], answer, packing.created_once if once else packing.created)
 
     def read(self, header: Header, length: int) -> bytes | None:
         """FUSE_READ."""
@@ -330,24 +351,34 @@ class Operations:
         return self._reply(header[2], self._fs.fsync(handle), packing.done)
 
     def release(self, header: Header, length: int) -> bytes | None:
-        """FUSE_RELEASE. Nobody waits for it, so it is put off while requests are queued that
-        somebody waits for."""
-        self.released.append((header[2], _HANDLE.unpack_from(self._buffer, _BODY)[0]))
-        return None
+        """FUSE_RELEASE. Nobody waits for it: one of a handle that only read is put off while
+        requests are queued that somebody waits for. One that wrote is not: what its closing
+        changes must show to whoever asks next."""
+        handle, flags = _RELEASE.unpack_from(self._buffer, _BODY)
+        if flags & os.O_ACCMODE == os.O_RDONLY and not flags & os.O_TRUNC:
+            self.released.append((header[2], handle))
+            return None
+        self._release(handle)
+        return messages.error_reply(header[2], 0)
 
     def release_deferred(self) -> None:
-        """Carry out the releases that were put off; answered before any work they leave."""
+        """Carry out the releases that were put off."""
         for unique, handle in self.released:
-            try:
-                answer = self._fs.release(handle)
-                if answer is not None:
-                    self._workers.submit(Job(0, answer.run, packing.done))
-            except OSError as error:
-                log.debug("releasing handle %d: %s", handle, error)
-            except Exception:
-                log.exception("handle %d could not be released", handle)
+            self._release(handle)
             self._channel.send(messages.error_reply(unique, 0))
         self.released.clear()
+
+    def _release(self, handle: int) -> None:
+        """The kernel takes no refusal, and its close(2) has returned: it is answered before any
+        work that is left."""
+        try:
+            answer = self._fs.release(handle)
+            if answer is not None:
+                self._workers.submit(Job(0, answer.run, packing.done))
+        except OSError as error:
+            log.debug("releasing handle %d: %s", handle, error)
+        except Exception:
+            log.exception("handle %d could not be released", handle)
 
     # Directories
 
@@ -379,10 +410,12 @@ class Operations:
         handle, offset, size = _READ.unpack_from(self._buffer, _BODY)
         fs, valid = self._fs, self._timeouts()
         if not self._stateless:
-            return packing.listing_plus(header[2], fs.readdir(handle, offset), size, fs, valid)
+            entries = fs.readdir(handle, offset)
+            return packing.listing_plus(header[2], entries, size, fs, valid, self._aliases)
         handle = fs.opendir(header[3])
         try:
-            return packing.listing_plus(header[2], fs.readdir(handle, offset), size, fs, valid)
+            entries = fs.readdir(handle, offset)
+            return packing.listing_plus(header[2], entries, size, fs, valid, self._aliases)
         finally:
             fs.releasedir(handle)
 

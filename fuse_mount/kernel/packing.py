@@ -119,6 +119,11 @@ def created(unique: int, answer: tuple[Node, OpenFile], valid: Timeouts) -> byte
     )
 
 
+def created_once(unique: int, answer: tuple[Node, OpenFile], _valid: Timeouts) -> bytes:
+    """The same, to be used once."""
+    return created(unique, answer, NO_TIMEOUTS)
+
+
 def data(unique: int, answer: bytes | memoryview, _valid: Timeouts) -> bytes:
     """The bytes themselves: READ."""
     return b"".join((_OUT.pack(_OUT.size + len(answer), 0, unique), answer))
@@ -182,10 +187,12 @@ def listing_plus(
     room: int,
     fs: Filesystem,
     valid: Timeouts,
+    ascii_only: bool,
 ) -> bytes:
     """READDIRPLUS: as many `fuse_direntplus` as fit; each but `.` and `..` is looked up.
 
-    Those two carry node 0, which tells the kernel to take no entry from them.
+    Those two carry node 0, which tells the kernel to take no entry from them. With `ascii_only`
+    the kernel may not remember other names.
     """
     entry_s, entry_ns, attr_s, attr_ns, _, _ = valid
     parts, used = [b""], 0
@@ -199,13 +206,13 @@ def listing_plus(
         if name in _DOTS:
             head = _DOT_ENTRY + _DIRENT.pack(node.st_ino, cookie, len(raw), kind)
         else:
-            ino = node.ino
+            ino, once = node.ino, ascii_only and not name.isascii()
             head = _DIRENTPLUS.pack(
                 ino,
                 0,
-                entry_s,
+                0 if once else entry_s,
                 attr_s,
-                entry_ns,
+                0 if once else entry_ns,
                 attr_ns,
                 *attributes(node),
                 node.st_ino,

@@ -177,6 +177,7 @@ class Session:
             self.workers,
             self._buffer,
             self._timeouts,
+            notifier,
             stateless=negotiated.stateless,
             identity=identity,
         )
