@@ -19,6 +19,9 @@ from fuse_mount.kernel.channel import GONE, Channel
 
 log = logging.getLogger(__name__)
 
+PATIENCE_S = 0.05
+"""How long an announcer waits for a busy directory."""
+
 
 class _Lane:
     """A thread that writes messages in order; one that waits already is not queued again."""
@@ -138,7 +141,12 @@ class KernelNotifier:
         write(channel, layout.pack(layout.size, messages.NOTIFY_INVAL_INODE, 0, ino, 0, 0))
 
     def inval_entry(self, parent: int, name: str) -> None:
-        """FUSE_NOTIFY_INVAL_ENTRY."""
+        """FUSE_NOTIFY_INVAL_ENTRY; done on return unless the directory is busy."""
+        self.queue_entry(parent, name)
+        self.flush(PATIENCE_S)
+
+    def queue_entry(self, parent: int, name: str) -> None:
+        """The same without waiting, for the loop: it must answer what makes a directory busy."""
         layout, raw = messages.INVAL_ENTRY, name.encode("utf-8", "surrogateescape")
         head = layout.pack(
             layout.size + len(raw) + 1, messages.NOTIFY_INVAL_ENTRY, 0, parent, len(raw), 0
@@ -152,3 +160,4 @@ class KernelNotifier:
             layout.size + len(raw) + 1, messages.NOTIFY_DELETE, 0, parent, ino, len(raw), 0
         )
         self._names.put(head + raw + b"\0")
+        self.flush(PATIENCE_S)

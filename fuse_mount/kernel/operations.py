@@ -12,6 +12,7 @@ import errno
 import logging
 import os
 import stat
+import time
 import unicodedata
 from collections.abc import Callable
 from typing import Any
@@ -19,8 +20,9 @@ from typing import Any
 from fuse_mount.kernel import messages, packing
 from fuse_mount.kernel.channel import Channel
 from fuse_mount.kernel.messages import Opcode
+from fuse_mount.kernel.notify import KernelNotifier
 from fuse_mount.kernel.workers import NO_TIMEOUTS, Encode, Job, Refuse, Timeouts, Workers, refuse
-from fuse_mount.vfs.interface import AttrChange, Filesystem, Later, Notifier, Requester, now
+from fuse_mount.vfs.interface import AttrChange, Filesystem, Later, Requester, now
 from memstore.model import clock
 
 log = logging.getLogger(__name__)
@@ -35,6 +37,9 @@ _WRITE_DATA = _BODY + _WRITE.size
 _HANDLE = messages.HANDLE_IN
 _RELEASE = messages.RELEASE_IN
 _FOREIGN_XATTRS = (b"system.", b"security.", b"trusted.")
+_REPEATED_S = 1.0
+"""How soon the kernel's own repetition of a rename follows."""
+_REPEATED_MAX = 64
 DRIVER_XATTR = b"user.memstore.driver"
 """On the root: `<pid> <start time>` of the driver, so that `umount` can wait for its end."""
 
@@ -49,7 +54,7 @@ class Operations:
         workers: Workers,
         buffer: bytearray,
         timeouts: Callable[[], Timeouts],
-        notifier: Notifier,
+        notifier: KernelNotifier,
         *,
         stateless: bool,
         identity: bytes = b"",
@@ -62,6 +67,7 @@ class Operations:
         self._timeouts = timeouts
         self._notifier = notifier
         self._aliases = False
+        self._lost_renames: dict[tuple[int, int, str, int, str], float] = {}
         self._stateless = stateless
         self._identity = identity
         self.released: list[tuple[int, int]] = []
@@ -181,7 +187,7 @@ class Operations:
         normal = unicodedata.normalize("NFC", name)
         if normal != name:
             self._aliases = True
-            self._notifier.inval_entry(parent, normal)
+            self._notifier.queue_entry(parent, normal)
         return NO_TIMEOUTS if self._aliases else self._timeouts()
 
     def forget(self, header: Header, length: int) -> bytes | None:
@@ -277,9 +283,26 @@ class Operations:
     def _rename(
         self, header: Header, directory: int, flags: int, start: int, length: int
     ) -> bytes | None:
+        """ESTALE tells a writer that it lost. The kernel takes it for a name that must be looked
+        up again, and repeats the whole rename once (`retry_estale` in its fs/namei.c): the
+        repetition gets the same answer and does nothing."""
         name, new_name = self._two_names(start, length)
-        answer = self._fs.rename(header[3], name, directory, new_name, flags)
-        return self._reply(header[2], answer, packing.done)
+        key = (header[6], header[3], name, directory, new_name)
+        if time.monotonic() - self._lost_renames.pop(key, 0.0) < _REPEATED_S:
+            return messages.error_reply(header[2], errno.ESTALE)
+
+        def refusal(unique: int, code: int, _valid: Timeouts) -> bytes:
+            if code == errno.ESTALE:
+                self._lost_renames[key] = time.monotonic()
+            return messages.error_reply(unique, code)
+
+        if len(self._lost_renames) > _REPEATED_MAX:
+            self._lost_renames.clear()
+        try:
+            answer = self._fs.rename(header[3], name, directory, new_name, flags)
+        except OSError as error:
+            return refusal(header[2], error.errno or errno.EIO, NO_TIMEOUTS)
+        return self._reply(header[2], answer, packing.done, refusal)
 
     # Files
 

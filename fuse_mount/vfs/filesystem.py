@@ -10,6 +10,7 @@ import errno
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import cast
 
@@ -41,6 +42,8 @@ from memstore.model.errors import MemstoreError
 _LIVE = Timeouts(entry=3600.0, attr=3600.0, negative=3600.0)
 _BLIND = Timeouts(entry=1.0, attr=1.0, negative=1.0)
 _TICK_S = 0.25
+_SETTLE_S = 0.1
+"""How long after an invalidation the text before it is still served to reads of its size."""
 
 
 class Vfs:
@@ -70,6 +73,7 @@ class Vfs:
         self._directories: dict[int, Dir] = {}
         self._last_directory = 0
         self._threads: list[threading.Thread] = []
+        self._settling: deque[tuple[float, File, bytes]] = deque()
         self.read = self._writing.read
         self.write = self._writing.write
 
@@ -117,11 +121,23 @@ class Vfs:
                     self._notifier.deleted(ino, other, name)
             except Exception:
                 log.exception("the kernel could not be told what to forget")
-            if isinstance(node, File):
-                node.previous = None
+            if isinstance(node, File) and node.previous is not None:
+                self._settling.append((time.monotonic() + _SETTLE_S, node, node.previous))
+
+    def _settle(self) -> None:
+        """Let go of texts that the kernel no longer asks for.
+
+        Not at once: a read that looked at the size before the invalidation may send its request
+        after it. A text that took its place meanwhile is another object, and stays.
+        """
+        while self._settling and self._settling[0][0] <= time.monotonic():
+            _, file, text = self._settling.popleft()
+            if file.previous is text:
+                file.previous = None
 
     def _tick(self) -> None:
         while not self._state.stopping.wait(_TICK_S):
+            self._settle()
             if self._state.held:
                 self.tick(self._state.monotonic())
 

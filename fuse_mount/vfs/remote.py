@@ -234,7 +234,8 @@ class Remote:
         else:
             state.cache.put(file, known.text)
         if file.buffer is None:
-            file.previous = before
+            if file.previous is None:
+                file.previous = before
             file.size = known.size
             file.touch(known.updated_us * 1000)
             state.note_inode(file)
