@@ -219,6 +219,8 @@ class Session:
                 if error.errno in _AGAIN:
                     continue
                 raise
+            if not length:
+                return
             idle = 0
             with order:
                 reply = dispatch(length)
