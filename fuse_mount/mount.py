@@ -82,6 +82,8 @@ def run(spec: Spec, ready: Ready, ends: Ends) -> list[str]:
     `ready` is called with the place once the first listing is in memory and the kernel has been
     answered. MountError and the refusals of the backend come before that.
     """
+    if spec.binding == "portable":
+        _prepare_portable(spec)
     backend = connect(spec.url, key=spec.key)
     notifier = KernelNotifier()
     vfs = Vfs(backend, spec.store_id, spec.vfs, notifier)
@@ -170,6 +172,18 @@ def _leave(point: mounting.Mountpoint, thread: threading.Thread) -> None:
 
 def _left(end: float) -> float:
     return max(1.0, end - time.monotonic())
+
+
+def _prepare_portable(spec: Spec) -> None:
+    """Say what is in the way before anything is loaded or started."""
+    from fuse_mount.portable import prepare
+
+    if spec.place.startswith("/dev/fd/"):
+        raise MountError.usage(
+            "binding=portable mounts itself and takes no /dev/fd/N. Name a directory, or leave "
+            "the option out."
+        )
+    prepare()
 
 
 def _serve_portable(spec: Spec, vfs: Vfs, ready: Ready, ends: Ends) -> list[str]:

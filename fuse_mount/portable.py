@@ -18,6 +18,7 @@ import ctypes
 import fcntl
 import importlib
 import logging
+import signal
 import sys
 import warnings
 from collections.abc import Callable
@@ -75,7 +76,7 @@ def serve_portable(
     Unmount (umount(2), `fusermount -u`) to end it; signals are the caller's.
     MountError when the library is missing or the mount was refused.
     """
-    binding = load_binding()
+    binding = prepare()
     started: list[bool] = []
 
     def connected() -> None:
@@ -103,6 +104,20 @@ def serve_portable(
             f"{mountpoint} could not be mounted by libfuse (status {error}; its own message is "
             "above). Check that the directory is yours and empty, and that /dev/fuse may be used."
         ) from None
+    finally:
+        # libfuse takes the ignored signal for its own doing and undoes it.
+        ctypes.CDLL(None).signal(signal.SIGPIPE, ctypes.c_void_p(int(signal.SIG_IGN)))
+
+
+def prepare() -> Any:
+    """The binding's module; call it before threads start, to be told early what is missing.
+
+    From then on a peer that hangs up is an error to whoever writes, never the end of the process:
+    libfuse sets SIGPIPE back to deadly while it unmounts, so it is kept from these threads too.
+    """
+    binding = load_binding()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+    return binding
 
 
 def load_binding() -> Any:
