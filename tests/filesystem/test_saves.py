@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.files import Files, append, read, refused, save
 from tests.support.mounted import Place
+from tests.support.waiting import until
 
 WRITE = os.O_WRONLY | os.O_CREAT
 
@@ -31,7 +32,7 @@ def test_nothing_is_created_before_text_or_close(place: Place) -> None:
 
     files.close(fd)
 
-    assert place.operations() == [("created", "/a.md")]
+    until(lambda: place.operations() == [("created", "/a.md")], "the empty file to be saved")
     assert place.texts() == {"/a.md": ""}
 
 
@@ -71,7 +72,7 @@ def test_a_bare_truncation_is_saved_at_the_last_close(place: Place) -> None:
 
     files.close(fd)
 
-    assert place.texts() == {"/a.md": ""}
+    until(lambda: place.texts() == {"/a.md": ""}, "the truncation to be saved")
     assert len(place.history()) == 2
 
 

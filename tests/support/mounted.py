@@ -11,10 +11,11 @@ from memstore.model.memories import Memory
 from memstore.model.versions import Version, VersionFilter
 from memstore.service import Service
 from tests.support.files import Files, MakeFiles, VfsFiles, read
+from tests.support.real_files import LinuxFiles
 from tests.support.waiting import until
 from tests.support.walking import every
 
-MOUNTS: dict[str, MakeFiles] = {"vfs": VfsFiles}
+MOUNTS: dict[str, MakeFiles] = {"vfs": VfsFiles, "linux": LinuxFiles}
 """Every way to mount that the suite runs on, by the name its tests show."""
 
 FOREVER = 1_000_000.0
