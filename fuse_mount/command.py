@@ -133,14 +133,16 @@ def _start_daemons(specs: Sequence[Spec], own: Settings) -> None:
 
 
 def _spawn(spec: Spec) -> subprocess.Popen[bytes]:
-    inherited = spec.place.rpartition("/dev/fd/")[2]
+    from fuse_mount.kernel import mounting
+
+    inherited = mounting.inherited(spec.place)
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "fuse_mount.driver"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=None,
         start_new_session=True,
-        pass_fds=[int(inherited)] if inherited.isdecimal() else [],
+        pass_fds=[] if inherited is None else [inherited],
     )
     assert process.stdin is not None
     try:

@@ -82,9 +82,10 @@ class Mountpoint:
 
 def mount(place: str, options: Options) -> Mountpoint:
     """Mount at a place, which may be missing, stale, or an inherited `/dev/fd/N`; MountError."""
-    inherited = _INHERITED.fullmatch(place)
-    if inherited:
-        return Mountpoint(fd=_inherited(int(inherited[1])), path=None)
+    fd = inherited(place)
+    if fd is not None:
+        os.set_inheritable(fd, False)
+        return Mountpoint(fd=fd, path=None)
     path = canonical(place)
     created = prepare(path)
     try:
@@ -333,17 +334,21 @@ def _mount_by_helper(path: Path, options: Options) -> int:
     return descriptors[0]
 
 
-def _inherited(fd: int) -> int:
+def inherited(place: str) -> int | None:
+    """The descriptor that `/dev/fd/N` names, None for another place; MountError when N is no
+    `/dev/fuse`."""
+    named = _INHERITED.fullmatch(place)
+    if named is None:
+        return None
+    fd = int(named[1])
     try:
         device = os.fstat(fd)
     except OSError:
         raise MountError.usage(
-            f"/dev/fd/{fd} is not open in this process; pass the mounted /dev/fuse descriptor on."
+            f"{place} is not open in this process; pass the mounted /dev/fuse descriptor on."
         ) from None
     if not stat.S_ISCHR(device.st_mode) or device.st_rdev != os.makedev(10, 229):
-        raise MountError.usage(f"/dev/fd/{fd} is not a /dev/fuse descriptor.")
-    os.set_inheritable(fd, False)
-    os.set_blocking(fd, True)
+        raise MountError.usage(f"{place} is not a /dev/fuse descriptor.")
     return fd
 
 
