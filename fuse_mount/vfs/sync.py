@@ -17,7 +17,7 @@ from fuse_mount.vfs.state import State, log
 from memstore.backend import Feed, NotSupported
 from memstore.model import errors
 from memstore.model.events import Event, EventKind
-from memstore.model.limits import PAGE_MAX, PAGE_MAX_FULL
+from memstore.model.limits import PAGE_MAX_FULL
 from memstore.model.memories import Memory
 from memstore.model.versions import Version
 
@@ -26,7 +26,7 @@ _KINDS: dict[str, EventKind] = {
     "modified": "memory.modified",
     "deleted": "memory.deleted",
 }
-_MAX_PAUSE = 5.0
+_MIN_PAUSE, _MAX_PAUSE = 0.05, 5.0
 _VERSION_PAGES = 50
 """After so many pages of new versions a whole listing costs less."""
 
@@ -37,7 +37,8 @@ class Sync:
     def __init__(self, state: State, remote: Remote) -> None:
         self._state, self._remote = state, remote
         self._cursor: int | None = None
-        self._newest: str | None = None
+        self._newest = ""
+        self._streams, self._reload = True, False
         self._feed: Feed | None = None
         self._thread = threading.Thread(target=self._follow, name="memstore-feed", daemon=True)
 
@@ -104,35 +105,50 @@ class Sync:
     # Following
 
     def _follow(self) -> None:
-        state, pause = self._state, 0.05
+        """Follow until stopped. Whatever a round raises is dealt with here, and there is a next."""
+        state, pause = self._state, _MIN_PAUSE
         while not state.stopping.is_set():
             try:
-                if self._cursor is None:
-                    self._poll_versions()
-                else:
-                    self._stream()
-                pause = 0.05
+                self._round()
+                pause = _MIN_PAUSE
+                continue
             except NotSupported:
-                self._poll()
+                self._settle_for_less()
+                continue
             except errors.NotFound:
                 log.warning("the store is gone; what is in memory can still be read")
                 return
             except TRANSIENT as error:
-                state.connected = False
                 log.info("the change feed is lost (%s); trying again", error)
-                state.stopping.wait(pause)
-                pause = min(pause * 2, _MAX_PAUSE)
-            except errors.Invalid:
-                self._again(pause)
+            except errors.Invalid as error:
+                log.warning("the change feed cannot go on (%s); loading everything", error)
+                self._reload = True
             except errors.MemstoreError as error:
-                state.connected = False
                 log.warning("the change feed is refused: %s", error)
-                state.stopping.wait(_MAX_PAUSE)
+                pause = _MAX_PAUSE
             except Exception:
-                state.connected = False
                 log.exception("the change feed failed; starting it again")
-                state.stopping.wait(pause)
-                pause = min(pause * 2, _MAX_PAUSE)
+            state.stopping.wait(pause)
+            pause = min(pause * 2, _MAX_PAUSE)
+
+    def _round(self) -> None:
+        """Follow in the best way the server is known to offer, until that ends or fails."""
+        if self._reload:
+            self._again()
+            self._reload = False
+        if self._cursor is None:
+            self._poll_versions()
+        elif self._streams:
+            self._stream()
+        else:
+            self._poll()
+
+    def _settle_for_less(self) -> None:
+        """From a stream to pages of events, from those to versions."""
+        if self._streams and self._cursor is not None:
+            self._streams = False
+        elif self._cursor is not None:
+            self._cursor, self._reload = None, True
 
     def _stream(self) -> None:
         state = self._state
@@ -155,24 +171,18 @@ class Sync:
     def _poll(self) -> None:
         """Pages of events, where they cannot be streamed."""
         state = self._state
-        try:
-            while not state.stopping.wait(state.options.poll_interval_s):
-                more = True
-                while more and self._cursor is not None:
-                    page = state.backend.list_events(
-                        state.store_id, after=self._cursor, view="full"
-                    )
-                    for event in page.events:
-                        self._remote.event(event)
-                    self._cursor, more = page.cursor, page.more
-        except NotSupported:
-            self._cursor = None
+        while not state.stopping.wait(state.options.poll_interval_s):
+            more = True
+            while more:
+                assert self._cursor is not None
+                page = state.backend.list_events(state.store_id, after=self._cursor, view="full")
+                for event in page.events:
+                    self._remote.event(event)
+                self._cursor, more = page.cursor, page.more
 
     def _poll_versions(self) -> None:
         """The newest versions, where the server has no events: a feed in reverse."""
         state = self._state
-        if self._newest is None:
-            self._again(0)
         while not state.stopping.wait(state.options.poll_interval_s):
             for event in self._new_versions():
                 self._remote.event(event)
@@ -181,10 +191,9 @@ class Sync:
         state = self._state
         found: list[Version] = []
         page: str | None = None
-        for number in range(_VERSION_PAGES):
-            limit = PAGE_MAX_FULL if number else min(PAGE_MAX, PAGE_MAX_FULL)
+        for _ in range(_VERSION_PAGES):
             answer = state.backend.list_versions(
-                state.store_id, view="full", limit=limit, page=page
+                state.store_id, view="full", limit=PAGE_MAX_FULL, page=page
             )
             for version in answer.data:
                 if version.id == self._newest:
@@ -196,15 +205,14 @@ class Sync:
                     continue
             break
         else:
-            self._again(0)
+            self._again()
             return []
         if found:
             self._newest = found[0].id
         return [_as_event(version) for version in reversed(found)]
 
-    def _again(self, pause: float) -> None:
+    def _again(self) -> None:
         """Make the tree equal to the store as a whole."""
-        self._state.stopping.wait(pause)
         self._remote.listing([of_memory(memory) for memory in self._everything()])
 
 

@@ -10,6 +10,7 @@ from memstore.model.limits import STORE_MEMORIES
 from tests.support.faults import EXTENSIONS, FaultyBackend
 from tests.support.files import Files, append, read, refused, save
 from tests.support.mounted import Place, hides, shows
+from tests.support.waiting import until
 
 STREAMLESS = frozenset({"watch", "snapshot"})
 
@@ -92,6 +93,25 @@ def test_conflicts_are_handled_the_same(place: Place, files: Files) -> None:
     place.put("/b", "theirs\n")
     assert refused(files.close, fd) == "ESTALE"
     assert place.texts()["/b"] == "theirs\n"
+
+
+@pytest.mark.parametrize("without", [EXTENSIONS, STREAMLESS], ids=["bare", "pages of events"])
+def test_polling_outlives_an_outage(place: Place, without: frozenset[str]) -> None:
+    """What happened while the server was away is seen once it is back."""
+    place.put("/a", "1")
+    backend = FaultyBackend(place.backend, without=without)
+    files = place.mount(backend, poll_interval_s=0.01)  # type: ignore[arg-type]
+    verb = "list_versions" if without is EXTENSIONS else "list_events"
+    polls = backend.calls.count(verb)
+    until(lambda: backend.calls.count(verb) > polls + 1, "a poll")
+    backend.go_away()
+    polls = backend.calls.count(verb)
+    until(lambda: backend.calls.count(verb) > polls + 1, "polls of a server that is away")
+    place.put("/a", "2")
+
+    backend.come_back()
+
+    shows(files, "a", "2")
 
 
 def test_a_losing_text_is_an_ordinary_memory(place: Place) -> None:
