@@ -25,7 +25,8 @@ from fuse_mount.kernel import mounting
 from fuse_mount.kernel.notify import KernelNotifier
 from fuse_mount.kernel.session import ProtocolError, Session, handshake
 from fuse_mount.spec import Spec
-from fuse_mount.vfs.filesystem import Vfs
+from fuse_mount.vfs.interface import Filesystem
+from fuse_mount.vfs.opening import open_store
 from memstore.backend import Backend
 from memstore.model.errors import MemstoreError
 from memstore.urls import connect
@@ -86,7 +87,7 @@ def run(spec: Spec, ready: Ready, ends: Ends) -> list[str]:
         _prepare_portable(spec)
     backend = connect(spec.url, key=spec.key)
     notifier = KernelNotifier()
-    vfs = Vfs(backend, spec.store_id, spec.vfs, notifier)
+    vfs = open_store(backend, spec.store_id, spec.vfs, notifier)
     try:
         vfs.start()
         _settle_memory()
@@ -99,11 +100,15 @@ def run(spec: Spec, ready: Ready, ends: Ends) -> list[str]:
         backend.close()
 
 
-def _serve(spec: Spec, vfs: Vfs, notifier: KernelNotifier, ready: Ready, ends: Ends) -> list[str]:
+def _serve(
+    spec: Spec, vfs: Filesystem, notifier: KernelNotifier, ready: Ready, ends: Ends
+) -> list[str]:
     options = mounting.Options(spec.name, spec.read_only, spec.allow_other)
     point = mounting.mount(spec.place, options)
     try:
-        negotiated = handshake(point.fd, read_only=spec.read_only)
+        # Whether a version was redacted is asked at open, so those must reach the driver.
+        opened_unasked = spec.read_only and not spec.vfs.versions
+        negotiated = handshake(point.fd, read_only=opened_unasked)
     except (OSError, ProtocolError) as error:
         point.unmount()
         os.close(point.fd)
@@ -136,7 +141,7 @@ def _loop(session: Session, ends: Ends) -> None:
 
 def _finish(
     spec: Spec,
-    vfs: Vfs,
+    vfs: Filesystem,
     session: Session,
     point: mounting.Mountpoint,
     thread: threading.Thread,
@@ -186,7 +191,7 @@ def _prepare_portable(spec: Spec) -> None:
     prepare()
 
 
-def _serve_portable(spec: Spec, vfs: Vfs, ready: Ready, ends: Ends) -> list[str]:
+def _serve_portable(spec: Spec, vfs: Filesystem, ready: Ready, ends: Ends) -> list[str]:
     """The same life behind fusepy: libfuse mounts, and serves in a thread."""
     from fuse_mount.portable import PortableOptions, serve_portable
 

@@ -59,7 +59,7 @@ class Vfs:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.read_only = options.read_only
-        self._state = state = State(backend, store_id, options, monotonic)
+        self.state = self._state = state = State(backend, store_id, options, monotonic)
         self._notifier = notifier
         self._remote = Remote(state)
         self._saver = Saver(state, self._remote)

@@ -38,7 +38,7 @@ class Options:
     text kept beside the file) or `overwrite` (the last writer wins). `temp_hold_s` is how long
     a temporary name waits after its last close for the rename that usually follows. `retry_s`
     bounds the wait of a commit while the server is away. `poll_interval_s` applies where the
-    server has no change feed.
+    server has no change feed. `versions` shows every version below `.versions` at the root.
     """
 
     uid: int = 0
@@ -50,5 +50,6 @@ class Options:
     poll_interval_s: float = 2.0
     temp_hold_s: float = 5.0
     retry_s: float = 30.0
+    versions: bool = False
     litter: tuple[str, ...] = LITTER
     temporary: tuple[str, ...] = TEMPORARY

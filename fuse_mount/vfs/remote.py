@@ -88,6 +88,8 @@ class Remote:
             elif event.kind == "store.deleted":
                 for memory_id in list(state.tree.memories):
                     self._delete_locked(memory_id)
+        for observer in state.observers:
+            observer(event)
 
     def _outdated_locked(self, known: Known) -> bool:
         """Whether what is shown is already newer; notes that the feed has come to this version."""
@@ -119,6 +121,8 @@ class Remote:
             for known in memories:
                 if not self._outdated_locked(known):
                     self._apply_locked(known)
+        for observer in state.observers:
+            observer(None)
 
     def load(self, memories: Iterable[Memory]) -> None:
         """Take in the first listing, before anybody looks at the tree."""

@@ -37,6 +37,7 @@ from fuse_mount.vfs.tree import Tree
 from memstore.backend import Backend
 from memstore.model import limits
 from memstore.model.errors import MemstoreError, RateLimited
+from memstore.model.events import Event
 from memstore.model.stores import StoreUsage
 
 log = logging.getLogger("memstore.mount")
@@ -155,6 +156,8 @@ class State:
         self.deleting: set[str] = set()
         self.former: deque[Former] = deque(maxlen=_REMEMBERED_TEXTS)
         self.changes = 0
+        self.observers: list[Callable[[Event | None], None]] = []
+        """Told each event once it is applied, and None when events may have been missed."""
         self.notes: SimpleQueue[Note | None] = SimpleQueue()
         self.foreign: dict[tuple[int, str], set[str]] = {}
         self.drain_until: float | None = None

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fuse_mount.vfs.filesystem import Vfs
 from fuse_mount.vfs.interface import ROOT_INO, AttrChange, Node, Requester, Usage, now
+from fuse_mount.vfs.opening import open_store
 from fuse_mount.vfs.options import Options
 from memstore.backend import Backend
 
@@ -98,7 +98,7 @@ class VfsFiles:
     """System calls on the bare vfs."""
 
     def __init__(self, backend: Backend, store_id: str, options: Options) -> None:
-        self.vfs = Vfs(backend, store_id, options, Silence())
+        self.vfs = open_store(backend, store_id, options, Silence())
         self.vfs.start()
         self._descriptors: dict[int, _Description] = {}
         self._last = 2

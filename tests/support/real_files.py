@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import contextlib
 import ctypes
 import os
 import tempfile
@@ -15,8 +14,8 @@ from fuse_mount.kernel import mounting
 from fuse_mount.kernel.notify import KernelNotifier
 from fuse_mount.kernel.session import Session, handshake
 from fuse_mount.portable import PortableOptions, serve_portable
-from fuse_mount.vfs.filesystem import Vfs
-from fuse_mount.vfs.interface import Usage
+from fuse_mount.vfs.interface import Filesystem, Usage
+from fuse_mount.vfs.opening import open_store
 from fuse_mount.vfs.options import Options
 from memstore.backend import Backend
 from tests.support.files import Silence, Stat
@@ -35,7 +34,6 @@ class RealFiles:
         os.chmod(self._folder.name, 0o755)
         self.root = Path(self._folder.name) / "notes"
         self.root.mkdir()
-        self._open: set[int] = set()
         self._ready = threading.Event()
         self._descriptors: set[int] = set()
         self._thread = threading.Thread(target=self._serve, name="mount", daemon=True)
@@ -44,7 +42,7 @@ class RealFiles:
         self._thread.start()
         assert self._ready.wait(START_SECONDS), "the mount did not come up"
 
-    def _make_vfs(self, backend: Backend, store_id: str, options: Options) -> Vfs:
+    def _make_vfs(self, backend: Backend, store_id: str, options: Options) -> Filesystem:
         raise NotImplementedError
 
     def _serve(self) -> None:
@@ -54,9 +52,6 @@ class RealFiles:
         """Drain and go, as the driver does on SIGTERM; what is still open is closed last."""
         failed = self.vfs.drain(20.0)
         mounting.unmount(self.root, lazy=True)
-        for fd in self._open:
-            with contextlib.suppress(OSError):
-                os.close(fd)
         for fd in list(self._descriptors):
             with contextlib.suppress(OSError):
                 self.close(fd)
@@ -192,12 +187,12 @@ class RealFiles:
 class LinuxFiles(RealFiles):
     """Served by the kernel's protocol."""
 
-    def _make_vfs(self, backend: Backend, store_id: str, options: Options) -> Vfs:
+    def _make_vfs(self, backend: Backend, store_id: str, options: Options) -> Filesystem:
         self._notifier = KernelNotifier()
         chosen = mounting.Options("notes", options.read_only, allow_other=True)
         self._mountpoint = mounting.mount(str(self.root), chosen)
-        self._read_only = options.read_only
-        return Vfs(backend, store_id, options, self._notifier)
+        self._read_only = options.read_only and not options.versions
+        return open_store(backend, store_id, options, self._notifier)
 
     def _serve(self) -> None:
         fd = self._mountpoint.fd
@@ -212,9 +207,9 @@ class LinuxFiles(RealFiles):
 class PortableFiles(RealFiles):
     """Served by libfuse."""
 
-    def _make_vfs(self, backend: Backend, store_id: str, options: Options) -> Vfs:
+    def _make_vfs(self, backend: Backend, store_id: str, options: Options) -> Filesystem:
         self._options = PortableOptions("notes", options.read_only, allow_other=True)
-        return Vfs(backend, store_id, options, Silence())
+        return open_store(backend, store_id, options, Silence())
 
     def _serve(self) -> None:
         serve_portable(self.vfs, self.root, self._options, self._ready.set)
