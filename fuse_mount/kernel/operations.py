@@ -313,7 +313,9 @@ class Operations:
             return messages.error_reply(header[2], errno.ENOSYS)
         flags, _ = messages.OPEN_IN.unpack_from(self._buffer, _BODY)
         answer = self._fs.open(header[3], flags, self._requester(header))
-        return self._reply(header[2], answer, packing.opened)
+        if isinstance(answer, Later):
+            return self._reply(header[2], answer, packing.opened)
+        return packing.opened(header[2], answer, NO_TIMEOUTS)
 
     def create(self, header: Header, length: int) -> bytes | None:
         """FUSE_CREATE; the kernel has applied the umask."""

@@ -86,21 +86,24 @@ def attr(unique: int, node: Node, valid: Timeouts) -> bytes:
     return _ATTR.pack(_ATTR.size, 0, unique, valid[2], valid[3], 0, *attributes(node))
 
 
-def open_flags(opened: OpenFile) -> int:
-    """FOPEN_* of an open."""
-    return (messages.FOPEN_KEEP_CACHE if opened.keep_cache else 0) | (
-        messages.FOPEN_NOFLUSH if opened.noflush else 0
-    )
+_OPEN_FLAGS = {
+    (keep, noflush): (messages.FOPEN_KEEP_CACHE if keep else 0)
+    | (messages.FOPEN_NOFLUSH if noflush else 0)
+    for keep in (False, True)
+    for noflush in (False, True)
+}
+"""FOPEN_* by `keep_cache` and `noflush` of an open."""
 
 
 def opened(unique: int, answer: OpenFile, _valid: Timeouts) -> bytes:
     """`fuse_open_out`: OPEN."""
-    return _OPEN.pack(_OPEN.size, 0, unique, answer.handle, open_flags(answer), 0)
+    handle, keep_cache, noflush = answer
+    return _OPEN.pack(_OPEN.size, 0, unique, handle, _OPEN_FLAGS[keep_cache, noflush], 0)
 
 
 def created(unique: int, answer: tuple[Node, OpenFile], valid: Timeouts) -> bytes:
     """`fuse_entry_out` and `fuse_open_out`: CREATE."""
-    node, opened = answer
+    node, (handle, keep_cache, noflush) = answer
     entry_s, entry_ns, attr_s, attr_ns, _, _ = valid
     return _CREATE.pack(
         _CREATE.size,
@@ -113,8 +116,8 @@ def created(unique: int, answer: tuple[Node, OpenFile], valid: Timeouts) -> byte
         entry_ns,
         attr_ns,
         *attributes(node),
-        opened.handle,
-        open_flags(opened),
+        handle,
+        _OPEN_FLAGS[keep_cache, noflush],
         0,
     )
 
