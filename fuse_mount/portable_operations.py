@@ -11,6 +11,7 @@ import functools
 import logging
 import os
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,10 @@ from typing import Any, TypeVar
 from fuse_mount.vfs.interface import ROOT_INO, AttrChange, Filesystem, Later, Node, Requester, now
 
 log = logging.getLogger("memstore.mount")
+
+_REPEATED_S = 1.0
+"""How soon the kernel's own repetition of a rename follows."""
+_REPEATED_MAX = 64
 
 Mark = tuple[int, int]
 NOW: Mark = (0, (1 << 30) - 1)
@@ -72,6 +77,7 @@ class PortableOperations:
         self._binding = binding
         self._connected = connected
         self._inos: dict[int, int] = {}
+        self._lost_renames: dict[tuple[int, str, str], float] = {}
 
     # From paths to inodes
 
@@ -295,9 +301,23 @@ class PortableOperations:
 
     @_answer
     def rename(self, old: str, new: str, flags: int = 0) -> int:
-        """rename(2)."""
-        with self._entry(old) as (parent, name), self._entry(new) as (new_parent, new_name):
-            now(self._fs.rename(parent, name, new_parent, new_name, flags))
+        """rename(2).
+
+        ESTALE tells a writer that it lost. Linux takes it for a name to be looked up again and
+        repeats the rename once (`retry_estale`, fs/namei.c): that one does nothing, and says so.
+        """
+        key = (self._who().pid, old, new)
+        if time.monotonic() - self._lost_renames.pop(key, -_REPEATED_S) < _REPEATED_S:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        try:
+            with self._entry(old) as (parent, name), self._entry(new) as (new_parent, new_name):
+                now(self._fs.rename(parent, name, new_parent, new_name, flags))
+        except OSError as error:
+            if error.errno == errno.ESTALE and sys.platform.startswith("linux"):
+                if len(self._lost_renames) >= _REPEATED_MAX:
+                    self._lost_renames.clear()
+                self._lost_renames[key] = time.monotonic()
+            raise
         return 0
 
     # Extended attributes and the whole

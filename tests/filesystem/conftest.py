@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.support.mounted import MOUNTS, Place
+from tests.support.mounted import LACKS, MOUNTS, Place
 
 
 @pytest.fixture(params=sorted(MOUNTS))
 def make_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Place]]:
     """Make a store with other caps than the usual, to be mounted."""
+    lacks = LACKS.get(request.param, {})
+    for marker in request.node.iter_markers("requires"):
+        for what in set(marker.args) & set(lacks):
+            request.applymarker(pytest.mark.xfail(reason=lacks[what], strict=True))
     made: list[Place] = []
 
     def make(**options: Any) -> Place:

@@ -6,6 +6,8 @@ import os
 import threading
 from itertools import pairwise
 
+import pytest
+
 from tests.support.files import read, refused, save
 from tests.support.mounted import Place, hides, shows
 
@@ -21,6 +23,7 @@ def test_everything_there_at_the_start_is_read(place: Place) -> None:
     assert told.st_mtime_ns // 1000 == memory.updated_at.timestamp() * 1_000_000 // 1
 
 
+@pytest.mark.requires("pushed coherence")
 def test_a_change_through_the_api_is_seen(place: Place) -> None:
     """Created, changed, moved, deleted."""
     files = place.mount()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from tests.support.files import read, refused, save
 from tests.support.mounted import Place, shows
 
@@ -21,6 +23,7 @@ def test_unlink_deletes_the_memory(place: Place) -> None:
     assert refused(files.unlink, "a") == "ENOENT"
 
 
+@pytest.mark.requires("nameless files")
 def test_an_open_file_outlives_its_name(place: Place) -> None:
     """It is read and written through its handle, and nothing of that is saved."""
     place.put("/a", "old")

@@ -98,6 +98,7 @@ def test_a_renamed_file_that_is_being_written_is_saved_under_its_new_name(place:
     assert place.texts() == {"/b": "new"}
 
 
+@pytest.mark.requires("RENAME_NOREPLACE")
 def test_noreplace_and_exchange(place: Place) -> None:
     """RENAME_NOREPLACE refuses what exists; RENAME_EXCHANGE is EINVAL and harms nothing."""
     place.put("/a", "1")

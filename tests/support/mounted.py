@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fuse_mount.portable import LIMITS
 from fuse_mount.vfs.options import Options
 from memstore.backend import Backend
 from memstore.model.memories import Memory
 from memstore.model.versions import Version, VersionFilter
 from memstore.service import Service
 from tests.support.files import Files, MakeFiles, VfsFiles, read
-from tests.support.real_files import LinuxFiles
+from tests.support.real_files import LinuxFiles, PortableFiles
 from tests.support.waiting import until
 from tests.support.walking import every
 
-MOUNTS: dict[str, MakeFiles] = {"vfs": VfsFiles, "linux": LinuxFiles}
+MOUNTS: dict[str, MakeFiles] = {
+    "vfs": VfsFiles,
+    "linux": LinuxFiles,
+    "portable": PortableFiles,
+}
 """Every way to mount that the suite runs on, by the name its tests show."""
+
+LACKS: dict[str, Mapping[str, str]] = {"portable": LIMITS}
+"""What each cannot do, and why. A test says what it needs by `@pytest.mark.requires(...)`; where
+that is lacking it runs and must fail, so that a limit that is gone is noticed."""
 
 FOREVER = 1_000_000.0
 
