@@ -34,18 +34,18 @@ _FIELDS: tuple[ColumnElement[Any], ...] = (
     _R.resolved_by_kind,
     _R.resolved_by_id,
 )
-_TEXT: dict[str, ColumnElement[Any]] = {
-    "basic": null(),
-    "full": func.coalesce(_R.content, _V.content),
+_TEXTS: dict[str, tuple[ColumnElement[Any], ...]] = {
+    "basic": (null(), null()),
+    "full": (_R.content, _V.content),
 }
 _SOURCE = rejected_writes.outerjoin(versions, _V.id == _R.version_id)
 _ONE = {
     view: Statement(
-        select(*_FIELDS, text)
+        select(*_FIELDS, *texts)
         .select_from(_SOURCE)
         .where(_R.id == _P("id"), _R.store_id == _P("store"))
     )
-    for view, text in _TEXT.items()
+    for view, texts in _TEXTS.items()
 }
 _TWIN = Statement(
     select(_R.id).where(
@@ -61,7 +61,7 @@ _TWIN = Statement(
 _COUNT = Statement(select(func.count()).where(_R.store_id == _P("store"), _R.state == "open"))
 _PAGE = {
     view: Statement(
-        select(*_FIELDS, text)
+        select(*_FIELDS, *texts)
         .select_from(_SOURCE)
         .where(
             _R.store_id == _P("store"),
@@ -71,7 +71,7 @@ _PAGE = {
         .order_by(_R.seq.desc())
         .limit(_P("limit"))
     )
-    for view, text in _TEXT.items()
+    for view, texts in _TEXTS.items()
 }
 _RESOLVE = Statement(
     update(rejected_writes)
@@ -94,9 +94,10 @@ _INSERT = insert_into(rejected_writes)
 
 
 def from_row(row: Row) -> RejectedWrite:
-    """A rejected write of a row of its fields and its text."""
+    """A rejected write of a row of its fields, its own text and its version's."""
     (id, store_id, seq, state, reason, memory_id, path, base, size, sha256, version_id) = row[:11]
-    (created, kind, by, resolved, resolved_kind, resolved_by, content) = row[11:]
+    (created, kind, by, resolved, resolved_kind, resolved_by, own, applied) = row[11:]
+    content = applied if own is None else own
     return RejectedWrite(
         id=id,
         store_id=store_id,
