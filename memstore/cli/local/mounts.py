@@ -132,7 +132,9 @@ class Mounts:
             return
         problem = mount.problem or mount.child.problem
         if problem and problem != said and not mount.child.running:
-            self._report(f"store {mount.name!r} is not mounted: {problem.rstrip('.')}.")
+            if said != "mounted":
+                # Else the child has just reported its unexpected end itself.
+                self._report(f"store {mount.name!r} is not mounted: {problem.rstrip('.')}.")
             self._said[mount.store_id] = problem
 
     def settled(self) -> bool:
