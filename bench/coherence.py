@@ -87,6 +87,7 @@ def _visible(
     _row(setting, f"{what} to visible read, p99", _at(lags, 99), Goal(below=50))
     bad = int(found["torn"]) + int(found["back"]) + late
     note = f"torn {found['torn']}, older than one seen before {found['back']}, late {late}"
+    note += "".join(f"; {example}" for example in found["examples"])
     _row(setting, f"{what}: torn or stale reads", bad, Goal(exactly=0), unit="", note=note)
     return unseen
 

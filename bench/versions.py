@@ -79,7 +79,7 @@ TOOLS = (
         'cd "${3%/*}"; echo "t $2" > file.md; tar c file.md | tar x -C "${1%/*}"',
         True,
     ),
-    Tool("truncate -s", "truncate", 'truncate -s "$2" "$1"'),
+    Tool("truncate -s", "truncate", 'truncate -s "$((12 - $2))" "$1"'),
 )
 
 
@@ -108,7 +108,11 @@ def run_group(setting: Setting) -> None:
         except (BenchError, OSError) as error:
             failed[tool] = error
     time.sleep(_HELD_BACK_S)
-    made = Counter(str(version["path"]).split("/")[1] for version in service.api.versions(store))
+    versions = [
+        (str(version["path"]).split("/")[1:], str(version["operation"]))
+        for version in reversed(service.api.versions(store))
+    ]
+    made = Counter(path[0] for path, _ in versions)
     for tool in tools:
         if tool in failed:
             setting.broken(GROUP, tool.name, failed[tool])
@@ -120,8 +124,18 @@ def run_group(setting: Setting) -> None:
             "",
             lambda figure=figure: figure,  # type: ignore[misc]
             [] if tool.deletes_first else [Goal(exactly=1)],
-            note="it deletes the old file first" if tool.deletes_first else None,
+            note=_note(tool, figure, [each for each in versions if each[0][0] == homes[tool]]),
         )
     missing = sorted({tool.needs for tool in TOOLS if tool not in tools})
     if missing:
         print(f"    not installed here, so not tried: {', '.join(missing)}")
+
+
+def _note(tool: Tool, figure: float, versions: list[tuple[list[str], str]]) -> str | None:
+    """Why a tool makes another number of versions, or which they were."""
+    if tool.deletes_first:
+        return "it deletes the old file first"
+    if figure == 1:
+        return None
+    shown = [f"{operation} {'/'.join(path[1:])}" for path, operation in versions[1:6]]
+    return f"the first versions: {', '.join(shown) or 'none'}"
