@@ -7,6 +7,7 @@ from typing import Literal
 
 LITTER = (
     ".*.sw?",
+    ".*.sw?x",
     "4913",
     ".#*",
     "#*#",
@@ -17,7 +18,7 @@ LITTER = (
     "._*",
     ".~lock.*#",
 )
-"""Names that never reach the store: swap, lock and desktop files."""
+"""Names that never reach the store: swap, lock and desktop files; vim probes with `.f.swpx`."""
 
 TEMPORARY = (
     "*.tmp",
@@ -25,9 +26,10 @@ TEMPORARY = (
     "*~",
     "tmp????????",
     "sed??????",
+    "XX??????",
     ".*.??????",
 )
-"""Names held back at close, since a rename usually follows; the last is rsync's."""
+"""Names held back at close, since a rename usually follows: of sed -i, perl -i, rsync..."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from tests.support.waiting import until
 LITTER = [
     ".a.md.swp",
     ".a.md.swo",
+    ".a.md.swpx",
     "4913",
     ".#a.md",
     "#a.md#",
