@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -39,8 +40,7 @@ def edit(store: StoreName, path: MemoryPath, json: AsJson = False) -> None:
         before = content.encode((held and held.content) or "")
         after, kept = _edited(before, Path(where).name)
         if after == before:
-            kept.unlink(missing_ok=True)
-            kept.parent.rmdir()
+            _discard(kept)
             output.tell("Nothing was changed.")
             return
         try:
@@ -58,8 +58,7 @@ def edit(store: StoreName, path: MemoryPath, json: AsJson = False) -> None:
         except MemstoreError as error:
             output.tell(f"Your text is kept in {kept}.")
             raise error
-        kept.unlink(missing_ok=True)
-        kept.parent.rmdir()
+        _discard(kept)
     output.as_json(objects.memory(memory)) if json else output.line(memory.version_id)
 
 
@@ -75,9 +74,18 @@ def _edited(before: bytes, name: str) -> tuple[bytes, Path]:
     try:
         status = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode
     except OSError as error:
+        _discard(file)
         raise Stop(
             REFUSED, f"The editor {editor!r} does not start ({error.strerror}): set $EDITOR."
         ) from None
     if status != 0:
-        raise Stop(REFUSED, f"The editor ended with status {status}; nothing was saved ({file}).")
+        kept = f"; its text is kept in {file}" if file.read_bytes() != before else ""
+        if not kept:
+            _discard(file)
+        raise Stop(REFUSED, f"The editor ended with status {status}, so nothing was saved{kept}.")
     return file.read_bytes(), file
+
+
+def _discard(file: Path) -> None:
+    """Remove the private file and its folder, with whatever the editor left beside it."""
+    shutil.rmtree(file.parent, ignore_errors=True)

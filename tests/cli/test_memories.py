@@ -216,6 +216,9 @@ def editor(tmp_path: Path, body: str) -> str:
 
 def test_editing(memstore: Command, store: str, tmp_path: Path) -> None:
     """The editor's text is the next version; unchanged makes none; a new path is created."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    memstore = memstore.but(TMPDIR=str(scratch))
     memstore.good("put", store, "/a.md", stdin="one\n")
     editing = memstore.but(EDITOR=editor(tmp_path, 'echo two >> "$1"'))
     editing.good("edit", store, "/a.md")
@@ -226,6 +229,10 @@ def test_editing(memstore: Command, store: str, tmp_path: Path) -> None:
     assert (unchanged.status, unchanged.err) == (0, "Nothing was changed.\n")
     memstore.but(EDITOR="false").bad(5, "edit", store, "/a.md")
     memstore.but(EDITOR="/no/such/editor").bad(5, "edit", store, "/a.md")
+    assert list(scratch.iterdir()) == [], "no text is left behind"
+    failing = memstore.but(EDITOR=editor(tmp_path, 'echo half > "$1"; exit 1'))
+    kept = Path(failing.bad(5, "edit", store, "/a.md").rpartition(" ")[2].rstrip("."))
+    assert kept.read_text() == "half\n"
 
 
 def test_an_edit_never_overwrites_what_it_did_not_see(

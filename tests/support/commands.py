@@ -54,9 +54,7 @@ class Command:
 
     def but(self, **environ: str) -> Command:
         """The same with other settings."""
-        return Command(
-            **{k: v for k, v in self.environ.items() if k.startswith("MEMSTORE_")} | environ
-        )
+        return Command(**{**self.environ, **environ})
 
     def run(self, *arguments: str, stdin: bytes | str = b"") -> Ran:
         """Run it to its end in pipes."""
