@@ -28,7 +28,7 @@ from fuse_mount.vfs.interface import (
 )
 from fuse_mount.vfs.metadata import Metadata
 from fuse_mount.vfs.moving import Moving
-from fuse_mount.vfs.names import check_path, new_name, normal, refusal, too_long
+from fuse_mount.vfs.names import REPOSITORIES, check_path, new_name, normal, refusal, too_long
 from fuse_mount.vfs.options import Options
 from fuse_mount.vfs.remote import Remote
 from fuse_mount.vfs.removing import Removing
@@ -245,6 +245,8 @@ class Vfs:
             name = new_name(name)
             if name in where.children:
                 raise refusal(errno.EEXIST)
+            if name in REPOSITORIES:
+                raise refusal(errno.EPERM)
             if not self._tree.is_attached(where):
                 raise refusal(errno.ENOENT)
             check_path(f"{self._tree.path_of(where)}/{name}")

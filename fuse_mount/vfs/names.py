@@ -11,6 +11,10 @@ import unicodedata
 from memstore.model import limits
 from memstore.model.paths import forbidden_character
 
+REPOSITORIES = frozenset({".git"})
+"""Directories not made here: what belongs in them is binary. Refused at the start, a tool tells
+so; later, a repository would be half there, and its text half taken for memories."""
+
 
 def refusal(code: int, name: str = "") -> OSError:
     """An OSError of that errno; the name is for people, bindings use the errno alone."""

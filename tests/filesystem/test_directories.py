@@ -161,3 +161,11 @@ def test_ordinary_modes(place: Place) -> None:
         told = files.stat(path)
         assert stat.S_IMODE(told.st_mode) == mode
         assert (told.st_uid, told.st_gid) == (1000, 1001)
+
+
+def test_a_repository_is_refused(place: Place) -> None:
+    """What git keeps in `.git` is no text: the directory is not made."""
+    files = place.mount()
+
+    assert refused(files.mkdir, ".git") == "EPERM"
+    assert files.listdir() == []
