@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -35,8 +35,32 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("store", "MEMSTORE_STORE", "", "The store to use when none is named."),
     Setting("max_memories", "MEMSTORE_MAX_MEMORIES", "10000", "Live memories a store may hold."),
     Setting("max_bytes", "MEMSTORE_MAX_BYTES", "104857600", "Live bytes a store may hold."),
+    Setting("key_store", "MEMSTORE_KEY_STORE", "", "SQLite file of the keys, apart from the data."),
+    Setting("master_key_file", "MEMSTORE_MASTER_KEY_FILE", "", "File that holds the master key."),
+    Setting("master_key", "MEMSTORE_MASTER_KEY", "", "The master key itself: 64 hex digits."),
+    Setting(
+        "master_key_command", "MEMSTORE_MASTER_KEY_COMMAND", "", "Command that prints the key."
+    ),
 )
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
+
+
+@dataclass(frozen=True, slots=True)
+class KeySource:
+    """Where the keys of a database are: the key store's URL, and the master key's place.
+
+    The master key itself wins over the command that prints it, and that over the file.
+    """
+
+    store: str
+    master_file: Path
+    master: str = field(default="", repr=False)
+    command: str = ""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the master key comes from the file, which may then be made and replaced."""
+        return not self.master and not self.command
 
 
 def default_data_dir(environ: Mapping[str, str]) -> Path:
@@ -86,6 +110,31 @@ class Settings:
     def database_url(self) -> str:
         """The database's URL; SQLite in the data directory when none is set."""
         return self.get("database_url") or f"sqlite:///{self.data_dir / 'memstore.db'}"
+
+    @property
+    def key_source(self) -> KeySource:
+        """Where the keys of the database are."""
+        return self.key_source_of(self.database_url)
+
+    def key_source_of(self, database_url: str) -> KeySource:
+        """Where the keys of a database are: beside a SQLite file, else in the database's server.
+
+        `memstore.db` has `keys.db`, any other `NAME.db` has `NAME.keys.db`; both `master.key`.
+        """
+        scheme, _, name = database_url.partition("///")
+        store, folder = database_url, self.data_dir
+        if scheme.startswith("sqlite"):
+            file = Path(name.partition("?")[0])
+            own = "keys.db" if file.name == "memstore.db" else f"{file.stem}.keys.db"
+            store, folder = f"sqlite:///{file.with_name(own)}", file.parent
+        if self.get("key_store"):
+            store = f"sqlite:///{self.get('key_store')}"
+        return KeySource(
+            store,
+            Path(self.get("master_key_file") or folder / "master.key"),
+            self.get("master_key"),
+            self.get("master_key_command"),
+        )
 
     @property
     def admin_key_file(self) -> Path:

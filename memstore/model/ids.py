@@ -26,6 +26,7 @@ SESSION = "sesn"
 KEY = "apikey"
 WORKSPACE = "wrkspc"
 REQUEST = "req"
+EPOCH = "epoch"
 
 _lock = threading.Lock()
 _last = 0

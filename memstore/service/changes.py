@@ -154,7 +154,7 @@ def creating(
             created_at=at,
             updated_at=at,
         )
-        _record(tx, caller, memory, "created", seq, at_us, data)
+        _record(tx, store, caller, memory, "created", seq, at_us, data)
         memories.add(tx, memory, seq, at_us)
         store.memory_count += 1
         store.total_bytes += len(data)
@@ -186,7 +186,7 @@ def updating(
         seq, at_us = store.stamp()
         new = replace(new, version_id=ids.new(ids.VERSION), updated_at=clock.from_us(at_us))
         text = data if data is not None else (old.content or "").encode()
-        _record(tx, caller, new, "modified", seq, at_us, text)
+        _record(tx, store, caller, new, "modified", seq, at_us, text)
         memories.change(tx, new, seq, at_us)
         return replace(new, content=text.decode()) if view == "full" else replace(new, content=None)
 
@@ -225,7 +225,7 @@ def _deleting(caller: Caller, change: DeleteMemory) -> Callable[[Tx, LockedStore
         _unchanged(old, expected)
         seq, at_us = store.stamp()
         gone = replace(old, version_id=ids.new(ids.VERSION))
-        _record(tx, caller, gone, "deleted", seq, at_us, None)
+        _record(tx, store, caller, gone, "deleted", seq, at_us, None)
         memories.remove(tx, old.id)
         store.memory_count -= 1
         store.total_bytes -= old.content_size_bytes
@@ -263,6 +263,7 @@ def _grow(core: Core, store: LockedStore, growth: int) -> None:
 
 def _record(
     tx: Tx,
+    store: LockedStore,
     caller: Caller,
     memory: Memory,
     operation: str,
@@ -274,7 +275,7 @@ def _record(
     versions.add(
         tx,
         id=memory.version_id,
-        store_id=memory.store_id,
+        epoch=store.epoch(tx),
         memory_id=memory.id,
         seq=seq,
         at_us=at_us,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from memstore.model import limits
 from memstore.model.access import Caller
@@ -11,29 +12,54 @@ from memstore.service import access
 from memstore.service.backend import LocalBackend
 from memstore.service.core import Core
 from memstore.service.hub import Hub
+from memstore.settings import KeySource, Settings
 from memstore.storage import check as storage_check
+from memstore.storage import destruction, restored
 from memstore.storage.engine import Committed, Engine, open_engine
-from memstore.storage.migrations import REVISIONS, migrate
+from memstore.storage.keyring import open_keyring
+from memstore.storage.migrations import REVISIONS, SEALED_SINCE, migrate
 
 HEARTBEAT_SECONDS = 15.0
 
 
-def open_database(url: str, committed: Committed = lambda touched: None) -> Engine:
-    """The database of a URL, made when there is none and migrated forward.
+def open_database(
+    url: str,
+    committed: Committed = lambda touched: None,
+    source: KeySource | None = None,
+) -> Engine:
+    """The database of a URL, made when there is none, unlocked, and migrated forward.
+
+    What processes that are gone had begun to destroy is finished; what was redacted after the
+    backup this may be is redacted again. The keys are where `source` says, else where the
+    environment does.
 
     A SQLite file is made with mode 0600 in a folder of 0700. Unavailable when it cannot be used,
-    or, with nothing touched, when a newer memstore wrote it.
+    its keys are missing or others', or, with nothing touched, when a newer memstore wrote it.
     """
     engine = open_engine(url, committed)
     try:
-        migrate(engine)
+        sealed = _unlock(engine, url, source)
+        if migrate(engine) and not sealed:
+            engine.compact()
+        destruction.recover(engine)
+        restored.replay(engine)
+        engine.scrub()
     except BaseException:
         engine.close()
         raise
     return engine
 
 
-def check(url: str) -> list[str]:
+def _unlock(engine: Engine, url: str, source: KeySource | None) -> bool:
+    """Give the engine its keys; whether the database was sealed already."""
+    revision = engine.schema_revision()
+    sealed = revision is not None and revision >= SEALED_SINCE
+    engine.keys = open_keyring(source or Settings().key_source_of(url), data=sealed)
+    engine.settled = partial(destruction.settle, engine)
+    return sealed
+
+
+def check(url: str, source: KeySource | None = None) -> list[str]:
     """What is wrong in a database, one sentence each; empty when nothing is.
 
     Unavailable when it cannot be read at all; Invalid when its schema is not this version's.
@@ -42,6 +68,7 @@ def check(url: str) -> list[str]:
     try:
         if engine.schema_revision() != REVISIONS[-1]:
             raise Invalid("The database is of another version: run `memstore migrate` first.")
+        _unlock(engine, url, source)
         return storage_check.check(engine)
     finally:
         engine.close()
@@ -57,9 +84,10 @@ class Service:
         max_memories: int = limits.STORE_MEMORIES,
         max_bytes: int = limits.STORE_BYTES,
         heartbeat: float = HEARTBEAT_SECONDS,
+        keys: KeySource | None = None,
     ) -> None:
         self.hub = Hub()
-        self._engine = open_database(url, self.hub.committed)
+        self._engine = open_database(url, self.hub.committed, keys)
         self.hub.open(self._engine)
         self._core = Core(self._engine, self.hub, max_memories, max_bytes, heartbeat)
         self._authenticator = access.Authenticator(self._core)

@@ -80,9 +80,11 @@ def list_(
             return memories.page(tx, store_id, low=low, high=high, view=view, limit=count)
 
         if depth == 0:
-            found: list[Memory | MemoryPrefix] = [*map(memories.from_row, read(low, limit + 1))]
+            found: list[Memory | MemoryPrefix] = [
+                memories.from_row(tx, row) for row in read(low, limit + 1)
+            ]
         else:
-            found = _folded(read, prefix, low, limit + 1)
+            found = _folded(tx, read, prefix, low, limit + 1)
     shown = tuple(found[:limit])
     if len(found) <= limit:
         return pages.Page(shown, None)
@@ -97,7 +99,7 @@ def _past(prefix: str) -> str:
 
 
 def _folded(
-    read: Callable[[str, int], list[Row]], prefix: str, low: str, count: int
+    tx: Tx, read: Callable[[str, int], list[Row]], prefix: str, low: str, count: int
 ) -> list[Memory | MemoryPrefix]:
     """Up to `count` direct children; what lies deeper is passed over by its directory's bound."""
     found: list[Memory | MemoryPrefix] = []
@@ -115,7 +117,7 @@ def _folded(
                 found.append(MemoryPrefix(path[: slash + 1]))
                 low = _past(path[: slash + 1])
             else:
-                found.append(memories.from_row(row))
+                found.append(memories.from_row(tx, row))
                 low = path + FIRST_AFTER
             if len(found) == count:
                 break

@@ -1,4 +1,4 @@
-"""Redaction: what a version said is destroyed; who wrote it and when stays."""
+"""Redaction: what a version said is destroyed, with its key; who wrote it and when stays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from memstore.model.errors import HeadNotRedactable
 from memstore.model.versions import Version
 from memstore.service.core import Core, judged, keys_only, lock_store
 from memstore.service.versions import find
-from memstore.storage import events, memories, versions
+from memstore.storage import destruction, events, memories
 from memstore.storage.statement import Tx
 
 
@@ -20,11 +20,12 @@ def redact(core: Core, caller: Caller, store_id: str, version_id: str) -> Versio
         store = lock_store(tx, caller, store_id)
         version = find(tx, store_id, version_id, "basic")
         if version.redacted_at is not None:
+            destruction.resume(tx, version_id)
             return version
         if memories.head_of(tx, store_id, version.memory_id) == version_id:
             raise HeadNotRedactable(version_id)
         seq, at_us = store.stamp()
-        versions.redact(tx, version_id, at_us, caller.actor)
+        destruction.redact(tx, store, version_id, at_us, caller.actor)
         events.add(
             tx,
             store_id=store_id,

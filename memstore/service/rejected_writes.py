@@ -178,6 +178,7 @@ def apply(
         _, at_us = store.stamp()
         rejected_writes.resolve(
             tx,
+            store_id,
             id,
             state="applied",
             memory_id=memory.id,
@@ -236,6 +237,7 @@ def dismiss(core: Core, caller: Caller, store_id: str, id: str) -> RejectedWrite
         _, at_us = store.stamp()
         rejected_writes.resolve(
             tx,
+            store_id,
             id,
             state="dismissed",
             memory_id=write.memory_id,

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.sql.expression import ColumnElement
 
+from memstore.model.errors import Unavailable
+from memstore.storage.crypto import Facts
 from memstore.storage.engine import Engine
 from memstore.storage.schema import (
     deleted_stores,
@@ -23,6 +25,7 @@ from memstore.storage.schema import (
     workspaces,
 )
 from memstore.storage.statement import Statement, Tx
+from memstore.storage.versions import SEALED
 
 _SHOWN = 20
 """Violations of one invariant that are listed; the rest are counted by running it again."""
@@ -48,25 +51,18 @@ _HEAD = memories.outerjoin(
     versions,
     and_(_V.id == _M.version_id, _V.memory_id == _M.id, _V.store_id == _M.store_id),
 )
-_COUNTED = (
-    select(_M.store_id, func.count().label("number"), func.sum(_M.size).label("bytes"))
-    .group_by(_M.store_id)
-    .subquery()
-)
+_COUNTED = select(_M.store_id, func.count().label("number")).group_by(_M.store_id).subquery()
 _LINEAGE = select(_V.memory_id).group_by(_V.memory_id)
-_SAID = (_V.path, _V.size, _V.sha256, _V.content)
+_SAID = (_V.epoch_id, _V.wrapped_key, _V.facts, _V.text)
 
 _INVARIANTS = {
     "a live memory's head is its own version": select(_M.id)
     .select_from(_HEAD)
     .where(_V.id.is_(None)),
-    "a head has the memory's path, hash, size, seq and time": select(_M.id)
+    "a head has the memory's seq and time": select(_M.id)
     .select_from(_HEAD)
     .where(
         or_(
-            _V.path != _M.path,
-            _V.sha256 != _M.sha256,
-            _V.size != _M.size,
             _V.seq != _M.seq,
             _V.created_at_us != _M.updated_at_us,
             _V.operation == "deleted",
@@ -83,12 +79,7 @@ _INVARIANTS = {
     ),
     "a store's counters are right": select(_S.id)
     .select_from(stores.outerjoin(_COUNTED, _COUNTED.c.store_id == _S.id))
-    .where(
-        or_(
-            _S.memory_count != func.coalesce(_COUNTED.c.number, 0),
-            _S.total_bytes != func.coalesce(_COUNTED.c.bytes, 0),
-        )
-    ),
+    .where(_S.memory_count != func.coalesce(_COUNTED.c.number, 0)),
     "no version is above its store's last seq and time": select(_V.id)
     .select_from(versions.join(stores, _S.id == _V.store_id))
     .where(or_(_V.seq > _S.last_seq, _V.seq < 1, _V.created_at_us > _S.last_at_us)),
@@ -119,12 +110,7 @@ _INVARIANTS = {
     "a `deleted` version has a path and no text": select(_V.id).where(
         _V.operation == "deleted",
         _V.redacted_at_us.is_(None),
-        or_(
-            _V.path.is_(None),
-            _V.size.is_not(None),
-            _V.sha256.is_not(None),
-            _V.content.is_not(None),
-        ),
+        or_(*(column.is_(None) for column in _SAID[:-1]), _V.text.is_not(None)),
     ),
     "any other version has path, size, hash and text": select(_V.id).where(
         _V.operation != "deleted",
@@ -171,7 +157,7 @@ _INVARIANTS = {
     "an open rejected write has path, size, hash and text": select(_R.id).where(
         _R.state == "open",
         or_(
-            *(column.is_(None) for column in (_R.path, _R.size, _R.sha256, _R.content)),
+            *(column.is_(None) for column in (_R.wrapped_key, _R.facts, _R.text)),
             _R.version_id.is_not(None),
             _R.resolved_at_us.is_not(None),
         ),
@@ -179,8 +165,7 @@ _INVARIANTS = {
     "a resolved rejected write keeps no text": select(_R.id).where(
         _R.state != "open",
         or_(
-            *(column.is_not(None) for column in (_R.path, _R.size, _R.sha256, _R.content)),
-            _R.base_sha256.is_not(None),
+            *(column.is_not(None) for column in (_R.wrapped_key, _R.facts, _R.text)),
             _R.resolved_at_us.is_(None),
         ),
     ),
@@ -221,14 +206,18 @@ _INVARIANTS = {
 """By the sentence that must be true; the ids of what breaks it."""
 
 _STATEMENTS = {name: Statement(query) for name, query in _INVARIANTS.items()}
-_TEXTS = tuple(
-    Statement(
-        select(table.c.id, table.c.size, table.c.sha256, table.c.content).where(
-            table.c.content.is_not(None)
+_HEADS = Statement(select(_M.version_id, _M.path, _M.store_id))
+_TOTALS = Statement(select(_S.id, _S.total_bytes))
+_SEALED = {
+    "version": Statement(
+        select(_V.id, _V.store_id, _V.operation, *SEALED, _V.text).where(_V.facts.is_not(None))
+    ),
+    "rejected write": Statement(
+        select(_R.id, _R.store_id, _R.state, _R.id, _R.wrapped_key, _R.facts, _R.text).where(
+            _R.facts.is_not(None)
         )
-    )
-    for table in (versions, rejected_writes)
-)
+    ),
+}
 
 
 def check(engine: Engine) -> list[str]:
@@ -238,16 +227,38 @@ def check(engine: Engine) -> list[str]:
         for name, statement in _STATEMENTS.items():
             for row in tx.all(statement, {})[:_SHOWN]:
                 found.append(f"Not so: {name} ({' '.join(map(str, row))}).")
-        found.extend(_wrong_texts(tx))
+        found.extend(_wrong_records(tx))
     return found
 
 
-def _wrong_texts(tx: Tx) -> Iterator[str]:
-    """Versions and rejected writes whose text is not the one that was hashed."""
-    for statement in _TEXTS:
+def _wrong_records(tx: Tx) -> Iterator[str]:
+    """What the sealed records say that is not so: each is opened and its text hashed."""
+    heads = {row[0]: (row[1], row[2]) for row in tx.all(_HEADS, {})}
+    totals: dict[str, int] = {}
+    for statement in _SEALED.values():
         cursor = tx.cursor(statement, {})
         while rows := cursor.fetchmany(64):
-            for id, size, sha256, content in rows:
-                data = bytes(content)
-                if len(data) != size or hashlib.sha256(data).hexdigest() != sha256:
+            for id, store_id, operation, *sealed in rows:
+                try:
+                    facts, text = tx.keys.open(id, store_id, sealed)
+                except Unavailable:
+                    yield f"Not so: a record can be opened with its key ({id})."
+                    continue
+                if operation != "deleted" and not _is_text(text, facts):
                     yield f"Not so: a text has its size and hash ({id})."
+                if id in heads:
+                    totals[store_id] = totals.get(store_id, 0) + (facts.size or 0)
+                    if heads[id][0] != facts.path:
+                        yield f"Not so: a head has the memory's path ({id})."
+    for store_id, total in tx.all(_TOTALS, {}):
+        if totals.get(store_id, 0) != total:
+            yield f"Not so: a store's bytes are right ({store_id})."
+
+
+def _is_text(text: bytes | None, facts: Facts) -> bool:
+    """Whether a text is the one the facts tell of."""
+    return (
+        text is not None
+        and len(text) == facts.size
+        and hashlib.sha256(text).hexdigest() == facts.sha256
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import ArgumentError
@@ -21,6 +21,10 @@ Committed = Callable[[Mapping[str, int]], None]
 """Told after a commit: the stores it changed, with their last seq."""
 
 
+Settled = Callable[[str], None]
+"""Finishes an intent of the key store, or undoes it, by what the database says."""
+
+
 class Duplicate(Exception):
     """A unique constraint refused a row; the transaction's work so far is undone."""
 
@@ -30,7 +34,13 @@ class Engine(Protocol):
 
     Every method raises Unavailable, with a sentence that says what to do, when the database cannot
     answer: locked, full, damaged, unreachable.
+
+    `keys` is the keyring each Tx carries, `settled` what ends an intent of the key store; both are
+    given after the engine was made.
     """
+
+    keys: Any
+    settled: Settled
 
     def read(self) -> AbstractContextManager[Tx]:
         """A reading whose statements all see one moment. Never waits for a writer."""
@@ -62,6 +72,14 @@ class Engine(Protocol):
 
     def integrity(self) -> list[str]:
         """What the database itself finds damaged; empty when nothing."""
+        ...
+
+    def scrub(self) -> None:
+        """Let what was overwritten leave the log, as far as nobody is in the way."""
+        ...
+
+    def compact(self) -> None:
+        """Rewrite the whole database, so that no free space holds what was there."""
         ...
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import bindparam, null, select
+from sqlalchemy import bindparam, select
 from sqlalchemy.sql.expression import ColumnElement
 
 from memstore.model.actors import Actor
@@ -12,6 +12,7 @@ from memstore.model.clock import from_us
 from memstore.model.events import Event
 from memstore.storage.schema import events, versions
 from memstore.storage.statement import Row, Statement, Tx, insert_into
+from memstore.storage.versions import SEALED, TEXT
 
 _P = bindparam
 _E, _V = events.c, versions.c
@@ -24,9 +25,7 @@ _FIELDS: tuple[ColumnElement[Any], ...] = (
     _E.actor_id,
     _E.memory_id,
     _E.version_id,
-    _V.path,
-    _V.size,
-    _V.sha256,
+    *SEALED,
 )
 _AFTER = {
     view: Statement(
@@ -36,7 +35,7 @@ _AFTER = {
         .order_by(_E.seq)
         .limit(_P("limit"))
     )
-    for view, text in {"basic": null(), "full": _V.content}.items()
+    for view, text in TEXT.items()
 }
 _INSERT = insert_into(events)
 
@@ -73,10 +72,10 @@ def actor(kind: str | None, id: str | None) -> Actor | None:
     return None if kind is None or id is None else Actor(kind, id)  # type: ignore[arg-type]
 
 
-def from_row(row: Row) -> Event:
-    """An event of a row of its fields and its version's."""
+def from_row(tx: Tx, row: Row) -> Event:
+    """An event of a row of its fields and its version's sealed record."""
     store_id, seq, kind, at_us, actor_kind, actor_id, memory_id, version_id = row[:8]
-    path, size, sha256, content = row[8:]
+    facts, text = tx.keys.open(version_id, store_id, row[8:])
     return Event(
         store_id=store_id,
         seq=seq,
@@ -85,14 +84,14 @@ def from_row(row: Row) -> Event:
         created_by=actor(actor_kind, actor_id),
         memory_id=memory_id,
         version_id=version_id,
-        path=path,
-        content=None if content is None else bytes(content).decode(),
-        content_size_bytes=size,
-        content_sha256=sha256,
+        path=facts.path,
+        content=None if text is None else text.decode(),
+        content_size_bytes=facts.size,
+        content_sha256=facts.sha256,
     )
 
 
 def after(tx: Tx, store_id: str, seq: int, *, view: str, limit: int) -> list[Event]:
     """Events above a seq, oldest first."""
     rows = tx.all(_AFTER[view], {"store": store_id, "after": seq, "limit": limit})
-    return [from_row(row) for row in rows]
+    return [from_row(tx, row) for row in rows]

@@ -6,14 +6,16 @@ from collections.abc import Callable, Generator
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import and_, bindparam, delete, null, or_, select, union_all, update
+from sqlalchemy import and_, bindparam, delete, or_, select, union_all, update
 from sqlalchemy.sql.expression import ColumnElement
 
 from memstore.model import paths
 from memstore.model.clock import from_us
+from memstore.model.errors import Unavailable
 from memstore.model.memories import Memory
 from memstore.storage.schema import memories, versions
 from memstore.storage.statement import Row, Statement, Tx, insert_into
+from memstore.storage.versions import SEALED, TEXT
 
 _P = bindparam
 PATH = 3
@@ -23,21 +25,22 @@ _FIELDS: tuple[ColumnElement[Any], ...] = (
     memories.c.store_id,
     memories.c.version_id,
     memories.c.path,
-    memories.c.size,
-    memories.c.sha256,
     memories.c.created_at_us,
     memories.c.updated_at_us,
 )
-_WITH_TEXT = memories.join(versions, versions.c.id == memories.c.version_id)
+_WITH_HEAD = memories.join(versions, versions.c.id == memories.c.version_id)
 
 
 def _views(
     condition: ColumnElement[bool], finish: Callable[[Any], Any] = lambda q: q
 ) -> dict[str, Statement]:
     """A query in both views; the text is read only for the full one."""
-    basic = select(*_FIELDS, null()).where(condition)
-    full = select(*_FIELDS, versions.c.content).select_from(_WITH_TEXT).where(condition)
-    return {"basic": Statement(finish(basic)), "full": Statement(finish(full))}
+    return {
+        view: Statement(
+            finish(select(*_FIELDS, *SEALED, text).select_from(_WITH_HEAD).where(condition))
+        )
+        for view, text in TEXT.items()
+    }
 
 
 _BY_ID = _views(and_(memories.c.id == _P("id"), memories.c.store_id == _P("store")))
@@ -58,8 +61,6 @@ _UPDATE = Statement(
         path=_P("new_path"),
         version_id=_P("new_version"),
         seq=_P("new_seq"),
-        sha256=_P("new_sha256"),
-        size=_P("new_size"),
         updated_at_us=_P("at"),
     )
 )
@@ -86,17 +87,20 @@ def _overlap(ancestors: int) -> Statement:
     return Statement(union_all(at, below).limit(1))
 
 
-def from_row(row: Row) -> Memory:
-    """A memory of a row of the memory's fields and its text."""
-    id, store_id, version_id, path, size, sha256, created, updated, content = row
+def from_row(tx: Tx, row: Row) -> Memory:
+    """A memory of a row of the memory's fields and its head's sealed record."""
+    id, store_id, version_id, path, created, updated = row[:6]
+    facts, text = tx.keys.open(version_id, store_id, row[6:])
+    if facts.size is None or facts.sha256 is None:
+        raise Unavailable(f"Memory {id} is damaged: its head says nothing.")
     return Memory(
         id=id,
         store_id=store_id,
         version_id=version_id,
         path=path,
-        content=None if content is None else bytes(content).decode(),
-        content_size_bytes=size,
-        content_sha256=sha256,
+        content=None if text is None else text.decode(),
+        content_size_bytes=facts.size,
+        content_sha256=facts.sha256,
         created_at=from_us(created),
         updated_at=from_us(updated),
     )
@@ -105,13 +109,13 @@ def from_row(row: Row) -> Memory:
 def get(tx: Tx, store_id: str, memory_id: str, view: str) -> Memory | None:
     """The live memory of an id."""
     row = tx.one(_BY_ID[view], {"id": memory_id, "store": store_id})
-    return None if row is None else from_row(row)
+    return None if row is None else from_row(tx, row)
 
 
 def at_path(tx: Tx, store_id: str, path: str, view: str) -> Memory | None:
     """The live memory at a path."""
     row = tx.one(_BY_PATH[view], {"store": store_id, "path": path})
-    return None if row is None else from_row(row)
+    return None if row is None else from_row(tx, row)
 
 
 def head_of(tx: Tx, store_id: str, memory_id: str) -> str | None:
@@ -141,8 +145,6 @@ def add(tx: Tx, memory: Memory, seq: int, at_us: int) -> None:
             "path": memory.path,
             "version_id": memory.version_id,
             "seq": seq,
-            "sha256": memory.content_sha256,
-            "size": memory.content_size_bytes,
             "created_at_us": at_us,
             "updated_at_us": at_us,
         },
@@ -158,8 +160,6 @@ def change(tx: Tx, memory: Memory, seq: int, at_us: int) -> None:
             "new_path": memory.path,
             "new_version": memory.version_id,
             "new_seq": seq,
-            "new_sha256": memory.content_sha256,
-            "new_size": memory.content_size_bytes,
             "at": at_us,
         },
     )
@@ -180,6 +180,13 @@ def stream(tx: Tx, store_id: str) -> Generator[Memory, None, None]:
     cursor = tx.cursor(_ALL["full"], {"store": store_id})
     try:
         while rows := cursor.fetchmany(64):
-            yield from map(from_row, rows)
+            for row in rows:
+                yield from_row(tx, row)
     finally:
         cursor.close()
+
+
+def heads(tx: Tx, store_id: str) -> list[tuple[str, tuple[Any, ...]]]:
+    """The head of every live memory: the version's id and its sealed record, without the text."""
+    rows = tx.all(_ALL["basic"], {"store": store_id})
+    return [(row[2], tuple(row[6:])) for row in rows]

@@ -10,8 +10,10 @@ from sqlalchemy.sql.expression import ColumnElement
 from memstore.model.actors import Actor
 from memstore.model.clock import from_us
 from memstore.model.rejected_writes import RejectedWrite
+from memstore.storage.crypto import Facts
 from memstore.storage.schema import rejected_writes, versions
 from memstore.storage.statement import Row, Statement, Tx, insert_into
+from memstore.storage.versions import SEALED
 
 _P = bindparam
 _R, _V = rejected_writes.c, versions.c
@@ -22,10 +24,6 @@ _FIELDS: tuple[ColumnElement[Any], ...] = (
     _R.state,
     _R.reason,
     _R.memory_id,
-    func.coalesce(_R.path, _V.path),
-    _R.base_sha256,
-    func.coalesce(_R.size, _V.size),
-    func.coalesce(_R.sha256, _V.sha256),
     _R.version_id,
     _R.created_at_us,
     _R.actor_kind,
@@ -33,10 +31,13 @@ _FIELDS: tuple[ColumnElement[Any], ...] = (
     _R.resolved_at_us,
     _R.resolved_by_kind,
     _R.resolved_by_id,
+    _R.wrapped_key,
+    _R.facts,
+    *SEALED,
 )
 _TEXTS: dict[str, tuple[ColumnElement[Any], ...]] = {
     "basic": (null(), null()),
-    "full": (_R.content, _V.content),
+    "full": (_V.text, _R.text),
 }
 _SOURCE = rejected_writes.outerjoin(versions, _V.id == _R.version_id)
 _ONE = {
@@ -47,17 +48,16 @@ _ONE = {
     )
     for view, texts in _TEXTS.items()
 }
-_TWIN = Statement(
-    select(_R.id).where(
+_TWINS = Statement(
+    select(_R.id, _R.wrapped_key, _R.facts).where(
         _R.store_id == _P("store"),
         _R.state == "open",
-        _R.sha256 == _P("sha256"),
-        _R.path == _P("path"),
         func.coalesce(_R.memory_id, "") == _P("memory"),
         _R.actor_kind == _P("kind"),
         _R.actor_id == _P("actor"),
     )
 )
+_STATE = Statement(select(_R.state).where(_R.id == _P("id")))
 _COUNT = Statement(select(func.count()).where(_R.store_id == _P("store"), _R.state == "open"))
 _PAGE = {
     view: Statement(
@@ -80,11 +80,9 @@ _RESOLVE = Statement(
         state=_P("new_state"),
         memory_id=_P("memory"),
         version_id=_P("version"),
-        path=None,
-        base_sha256=None,
-        size=None,
-        sha256=None,
-        content=None,
+        wrapped_key=None,
+        facts=None,
+        text=None,
         resolved_at_us=_P("at"),
         resolved_by_kind=_P("kind"),
         resolved_by_id=_P("by"),
@@ -93,11 +91,13 @@ _RESOLVE = Statement(
 _INSERT = insert_into(rejected_writes)
 
 
-def from_row(row: Row) -> RejectedWrite:
-    """A rejected write of a row of its fields, its own text and its version's."""
-    (id, store_id, seq, state, reason, memory_id, path, base, size, sha256, version_id) = row[:11]
-    (created, kind, by, resolved, resolved_kind, resolved_by, own, applied) = row[11:]
-    content = applied if own is None else own
+def from_row(tx: Tx, row: Row) -> RejectedWrite:
+    """A rejected write of a row: its fields, its sealed record, and that of its version."""
+    (id, store_id, seq, state, reason, memory_id, version_id) = row[:7]
+    (created, kind, by, resolved, resolved_kind, resolved_by, key, sealed) = row[7:15]
+    facts, text = tx.keys.open(id, store_id, (id, key, sealed, row[19]))
+    if version_id is not None:
+        facts, text = tx.keys.open(version_id, store_id, row[15:19])
     return RejectedWrite(
         id=id,
         store_id=store_id,
@@ -105,11 +105,11 @@ def from_row(row: Row) -> RejectedWrite:
         state=state,
         reason=reason,
         memory_id=memory_id,
-        path=path,
-        base_content_sha256=base,
-        content=None if content is None else bytes(content).decode(),
-        content_size_bytes=size,
-        content_sha256=sha256,
+        path=facts.path,
+        base_content_sha256=facts.base_sha256,
+        content=None if text is None else text.decode(),
+        content_size_bytes=facts.size,
+        content_sha256=facts.sha256,
         version_id=version_id,
         created_at=from_us(created),
         created_by=None if kind is None else Actor(kind, by),
@@ -133,7 +133,9 @@ def add(
     sha256: str,
     actor: Actor,
 ) -> None:
-    """A new, open one's row."""
+    """A new, open one's row, sealed under an epoch key of its own, which is destroyed with it."""
+    epoch = tx.keys.new_epoch(store_id, seq, id=id)
+    sealed = tx.keys.seal(epoch, id, Facts(path, len(content), sha256, base_sha256), content)
     tx.run(
         _INSERT,
         {
@@ -143,10 +145,6 @@ def add(
             "state": "open",
             "reason": reason,
             "memory_id": memory_id,
-            "path": path,
-            "base_sha256": base_sha256,
-            "size": len(content),
-            "sha256": sha256,
             "version_id": None,
             "created_at_us": at_us,
             "actor_kind": actor.kind,
@@ -154,7 +152,9 @@ def add(
             "resolved_at_us": None,
             "resolved_by_kind": None,
             "resolved_by_id": None,
-            "content": content,
+            "wrapped_key": sealed.wrapped_key,
+            "facts": sealed.facts,
+            "text": sealed.text,
         },
     )
 
@@ -162,25 +162,33 @@ def add(
 def get(tx: Tx, store_id: str, id: str, view: str) -> RejectedWrite | None:
     """The rejected write of an id."""
     row = tx.one(_ONE[view], {"id": id, "store": store_id})
-    return None if row is None else from_row(row)
+    return None if row is None else from_row(tx, row)
+
+
+def is_open(tx: Tx, id: str) -> bool:
+    """Whether it is there and still holds its text."""
+    row = tx.one(_STATE, {"id": id})
+    return row is not None and row[0] == "open"
 
 
 def open_twin(
     tx: Tx, store_id: str, *, path: str, memory_id: str | None, sha256: str, actor: Actor
 ) -> str | None:
     """The id of an open one that says the same of the same author."""
-    row = tx.one(
-        _TWIN,
+    rows = tx.all(
+        _TWINS,
         {
             "store": store_id,
-            "path": path,
             "memory": memory_id or "",
-            "sha256": sha256,
             "kind": actor.kind,
             "actor": actor.id,
         },
     )
-    return None if row is None else str(row[0])
+    for id, key, sealed in rows:
+        facts, _ = tx.keys.open(id, store_id, (id, key, sealed, None))
+        if (facts.path, facts.sha256) == (path, sha256):
+            return str(id)
+    return None
 
 
 def count_open(tx: Tx, store_id: str) -> int:
@@ -200,11 +208,12 @@ def page(
         "every": int(state is None),
         "limit": limit,
     }
-    return [from_row(row) for row in tx.all(_PAGE[view], parameters)]
+    return [from_row(tx, row) for row in tx.all(_PAGE[view], parameters)]
 
 
 def resolve(
     tx: Tx,
+    store_id: str,
     id: str,
     *,
     state: str,
@@ -213,7 +222,7 @@ def resolve(
     at_us: int,
     by: Actor,
 ) -> None:
-    """Applied or dismissed: what it said goes from this row, and from the log and free pages."""
+    """Applied or dismissed: what it said goes from this row, and its key from the key store."""
     tx.run(
         _RESOLVE,
         {
@@ -226,4 +235,4 @@ def resolve(
             "by": by.id,
         },
     )
-    tx.scrub = True
+    tx.destroy("rejected", store_id, id, id)

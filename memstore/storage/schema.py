@@ -120,10 +120,16 @@ stores = Table(
         "total_bytes",
         BigInteger,
         nullable=False,
-        comment="Sum of `memories.size` of this store, in bytes; kept here for the same reason.",
+        comment="Sum of the sizes of its live memories, in bytes; kept here for the same reason.",
     ),
     Column("max_memories", BigInteger, comment="Cap of live memories; null: the setting's."),
     Column("max_bytes", BigInteger, comment="Cap of live content, in bytes; null: the setting's."),
+    Column(
+        "epoch_id",
+        Text,
+        comment="The epoch whose key, in the key store, wraps the next version's; null before.",
+    ),
+    Column("epoch_seq", BigInteger, comment="The first seq of that epoch; null before."),
     PrimaryKeyConstraint("id"),
     Index("ix_stores_workspace_id_created_at_us_id", "workspace_id", "created_at_us", "id"),
     comment="Memory stores, archived ones included; a deleted one leaves only `deleted_stores`.",
@@ -163,17 +169,6 @@ versions = Table(
         comment="Order within the store, from 1, in commit order; gaps, never reused.",
     ),
     Column("operation", Text, nullable=False, comment="created, modified or deleted."),
-    Column("path", BYTE_ORDERED, comment="The path after the change; null once redacted."),
-    Column(
-        "size",
-        BigInteger,
-        comment="Bytes of the content; null once redacted and for `deleted`.",
-    ),
-    Column(
-        "sha256",
-        Text,
-        comment="SHA-256 (hex) of the content; null once redacted and for `deleted`.",
-    ),
     Column(
         "created_at_us",
         BigInteger,
@@ -185,11 +180,22 @@ versions = Table(
     Column("redacted_at_us", BigInteger, comment="When it was redacted, in us; null: it was not."),
     Column("redacted_by_kind", Text, comment="Who redacted it: kind."),
     Column("redacted_by_id", Text, comment="Who redacted it: id."),
+    Column("epoch_id", Text, comment="The epoch that wraps its key; null once redacted."),
     Column(
-        "content",
+        "wrapped_key",
         LargeBinary,
-        comment="The text in UTF-8; null once redacted and for `deleted`. The last column, so "
-        "that reading the others never walks over a long text.",
+        comment="The version's own key, under the epoch's; null once redacted.",
+    ),
+    Column(
+        "facts",
+        LargeBinary,
+        comment="Path, size and SHA-256, sealed under its key; null once redacted.",
+    ),
+    Column(
+        "text",
+        LargeBinary,
+        comment="The text, sealed likewise; null once redacted and for `deleted`. The last "
+        "column, so that reading the others never walks over a long text.",
     ),
     PrimaryKeyConstraint("id"),
     UniqueConstraint("store_id", "seq"),
@@ -218,14 +224,6 @@ rejected_writes = Table(
         comment="The memory it lost to, if any; once applied, the one that has the text. It may "
         "be gone, so it refers to no row.",
     ),
-    Column("path", BYTE_ORDERED, comment="Where it was to be saved; null unless open."),
-    Column(
-        "base_sha256",
-        Text,
-        comment="SHA-256 (hex) of the text its edit was made from; null when unknown or not open.",
-    ),
-    Column("size", BigInteger, comment="Bytes of the content; null unless open."),
-    Column("sha256", Text, comment="SHA-256 (hex) of the content; null unless open."),
     Column(
         "version_id",
         Text,
@@ -238,7 +236,17 @@ rejected_writes = Table(
     Column("resolved_at_us", BigInteger, comment="When it was applied or dismissed, in us."),
     Column("resolved_by_kind", Text, comment="Who applied or dismissed it: kind."),
     Column("resolved_by_id", Text, comment="Who applied or dismissed it: id."),
-    Column("content", LargeBinary, comment="The text in UTF-8; null unless open."),
+    Column(
+        "wrapped_key",
+        LargeBinary,
+        comment="Its own key, under the epoch key of its id, its alone; null unless open.",
+    ),
+    Column(
+        "facts",
+        LargeBinary,
+        comment="Path, size, SHA-256 and that of its base, sealed; null unless open.",
+    ),
+    Column("text", LargeBinary, comment="The text, sealed; null unless open."),
     PrimaryKeyConstraint("id"),
     UniqueConstraint("store_id", "seq"),
     Index("ix_rejected_writes_store_id_state_seq", "store_id", "state", "seq"),
@@ -254,7 +262,8 @@ memories = Table(
         "path",
         BYTE_ORDERED,
         nullable=False,
-        comment="Unique in the store; neither above nor below another live path.",
+        comment="Unique in the store; neither above nor below another live path. In plain, for "
+        "listings are ordered by it; size and hash are read in the head's sealed facts.",
     ),
     Column(
         "version_id",
@@ -264,13 +273,6 @@ memories = Table(
         "would cost a search of this table for each version deleted with a store.",
     ),
     Column("seq", BigInteger, nullable=False, comment="The head's seq, for readers of changes."),
-    Column(
-        "sha256",
-        Text,
-        nullable=False,
-        comment="The head's sha256; here so that preconditions and listings read one table.",
-    ),
-    Column("size", BigInteger, nullable=False, comment="The head's size in bytes; likewise."),
     Column("created_at_us", BigInteger, nullable=False, comment="Of its `created` version, in us."),
     Column("updated_at_us", BigInteger, nullable=False, comment="Of its head version, in us."),
     PrimaryKeyConstraint("id"),

@@ -8,11 +8,14 @@ text or bytes, which both drivers take and give as they are, and both take named
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Table, insert
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.sql.expression import ClauseElement
+
+if TYPE_CHECKING:
+    from memstore.storage.keyring import Keyring
 
 Row = tuple[Any, ...]
 
@@ -51,13 +54,17 @@ class Tx:
 
     `touched` maps each store changed in it to its last seq, for the feeds to be woken after the
     commit. `scrub` asks that what was overwritten leaves the log and free pages after the commit.
+    `settle` names the intents of the key store to be finished, or undone, when the transaction has
+    ended, whichever way.
     """
 
-    __slots__ = ("_connection", "_dialect", "scrub", "touched")
+    __slots__ = ("_connection", "_dialect", "keys", "scrub", "settle", "touched")
 
-    def __init__(self, connection: Any, dialect: Dialect) -> None:
+    def __init__(self, connection: Any, dialect: Dialect, keys: Any = None) -> None:
         self._connection = connection
         self._dialect = dialect
+        self.keys: Keyring = keys
+        self.settle: list[str] = []
         self.touched: dict[str, int] = {}
         self.scrub = False
 
@@ -84,3 +91,8 @@ class Tx:
         """Execute a change; the number of rows it changed."""
         count: int = self.cursor(statement, parameters).rowcount
         return count
+
+    def destroy(self, kind: str, store_id: str, target_id: str, old_epoch: str = "") -> None:
+        """Have keys destroyed once this transaction is committed; see `storage.destruction`."""
+        self.settle.append(self.keys.intend(kind, store_id, target_id, old_epoch))
+        self.scrub = True

@@ -9,6 +9,7 @@ from sqlalchemy import and_, bindparam, delete, or_, select, update
 
 from memstore.model import clock
 from memstore.model.stores import Store
+from memstore.storage.crypto import Epoch
 from memstore.storage.schema import (
     deleted_stores,
     events,
@@ -18,6 +19,7 @@ from memstore.storage.schema import (
     versions,
 )
 from memstore.storage.statement import Row, Statement, Tx, insert_into
+from memstore.storage.versions import EPOCH_SPAN
 
 _P = bindparam
 _OWN = and_(stores.c.id == _P("id"), stores.c.workspace_id == _P("workspace"))
@@ -50,6 +52,8 @@ _LOCK = Statement(
         stores.c.max_memories,
         stores.c.max_bytes,
         stores.c.archived_at_us,
+        stores.c.epoch_id,
+        stores.c.epoch_seq,
     )
     .where(_OWN)
     .with_for_update()
@@ -62,6 +66,8 @@ _SAVE = Statement(
         last_at_us=_P("at"),
         memory_count=_P("count"),
         total_bytes=_P("bytes"),
+        epoch_id=_P("epoch"),
+        epoch_seq=_P("epoch_seq"),
     )
 )
 _SET_FIELDS = Statement(
@@ -90,6 +96,9 @@ _PAGE = Statement(
     )
     .order_by(stores.c.created_at_us.desc(), stores.c.id.desc())
     .limit(_P("limit"))
+)
+_LOCK_ANY = Statement(
+    select(stores.c.id, stores.c.workspace_id).where(stores.c.id == _P("id")).with_for_update()
 )
 _HEADS = Statement(select(stores.c.id, stores.c.last_seq).where(stores.c.id == _P("id")))
 _INSERT = insert_into(stores)
@@ -123,6 +132,21 @@ class LockedStore:
     max_memories: int | None
     max_bytes: int | None
     archived_at_us: int | None
+    epoch_id: str | None
+    epoch_seq: int | None
+
+    def epoch(self, tx: Tx) -> Epoch:
+        """The epoch for a version of the last seq; a new one when it has been long enough.
+
+        The old one may be gone where a backup was restored.
+        """
+        if self.epoch_id is not None and self.last_seq - (self.epoch_seq or 0) < EPOCH_SPAN:
+            found = tx.keys.epoch(self.epoch_id)
+            if found is not None:
+                return found
+        epoch = tx.keys.new_epoch(self.id, self.last_seq)
+        self.epoch_id, self.epoch_seq = epoch.id, epoch.first_seq
+        return epoch
 
     def stamp(self) -> tuple[int, int]:
         """The next seq, and a moment later than every one before it in this store."""
@@ -141,6 +165,8 @@ class LockedStore:
                 "at": self.last_at_us,
                 "count": self.memory_count,
                 "bytes": self.total_bytes,
+                "epoch": self.epoch_id,
+                "epoch_seq": self.epoch_seq,
             },
         )
         tx.touched[self.id] = self.last_seq
@@ -177,6 +203,12 @@ def lock(tx: Tx, workspace_id: str, store_id: str) -> LockedStore | None:
     return None if row is None else LockedStore(store_id, *row)
 
 
+def lock_any(tx: Tx, store_id: str) -> LockedStore | None:
+    """The store, held likewise, of whichever workspace."""
+    row = tx.one(_LOCK_ANY, {"id": store_id})
+    return None if row is None else lock(tx, row[1], row[0])
+
+
 def last_seq(tx: Tx, store_id: str) -> int | None:
     """The store's last seq; None when there is no such store."""
     row = tx.one(_HEADS, {"id": store_id})
@@ -203,6 +235,8 @@ def add(tx: Tx, workspace_id: str, store: Store) -> None:
             "total_bytes": 0,
             "max_memories": None,
             "max_bytes": None,
+            "epoch_id": None,
+            "epoch_seq": None,
         },
     )
 
@@ -269,7 +303,7 @@ def remove(tx: Tx, workspace_id: str, store: LockedStore, actor: tuple[str, str]
         },
     )
     tx.touched[store.id] = seq
-    tx.scrub = True
+    tx.destroy("store", store.id, store.id)
 
 
 def tombstone(tx: Tx, workspace_id: str, store_id: str) -> Row | None:

@@ -11,8 +11,12 @@ from sqlalchemy.sql.expression import ColumnElement
 from memstore.model.actors import Actor
 from memstore.model.clock import from_us
 from memstore.model.versions import Version
+from memstore.storage.crypto import Epoch, Facts
 from memstore.storage.schema import versions
 from memstore.storage.statement import Row, Statement, Tx, insert_into
+
+EPOCH_SPAN = 1000
+"""Versions of one epoch have seqs less than this apart: so many keys a redaction wraps anew."""
 
 _P = bindparam
 _V = versions.c
@@ -22,9 +26,6 @@ _FIELDS: tuple[ColumnElement[Any], ...] = (
     _V.store_id,
     _V.seq,
     _V.operation,
-    _V.path,
-    _V.size,
-    _V.sha256,
     _V.created_at_us,
     _V.actor_kind,
     _V.actor_id,
@@ -32,19 +33,24 @@ _FIELDS: tuple[ColumnElement[Any], ...] = (
     _V.redacted_by_kind,
     _V.redacted_by_id,
 )
-_TEXT: dict[str, ColumnElement[Any]] = {"basic": null(), "full": _V.content}
+SEALED: tuple[ColumnElement[Any], ...] = (_V.epoch_id, _V.wrapped_key, _V.facts)
+"""The sealed record but for its text, as `Keyring.open` takes it."""
+TEXT: dict[str, ColumnElement[Any]] = {"basic": null(), "full": _V.text}
+"""The sealed text, read only for the full view."""
 _ONE = {
-    view: Statement(select(*_FIELDS, text).where(_V.id == _P("id"), _V.store_id == _P("store")))
-    for view, text in _TEXT.items()
+    view: Statement(
+        select(*_FIELDS, *SEALED, text).where(_V.id == _P("id"), _V.store_id == _P("store"))
+    )
+    for view, text in TEXT.items()
 }
 _REDACT = Statement(
     update(versions)
     .where(_V.id == _P("own"))
     .values(
-        path=None,
-        size=None,
-        sha256=None,
-        content=None,
+        epoch_id=None,
+        wrapped_key=None,
+        facts=None,
+        text=None,
         redacted_at_us=_P("at"),
         redacted_by_kind=_P("kind"),
         redacted_by_id=_P("by"),
@@ -67,7 +73,7 @@ _FROM_SEQ = Statement(
 @lru_cache(maxsize=128)
 def _page(view: str, filters: tuple[str, ...]) -> Statement:
     """Versions between two seqs, newest first, under some of the filters."""
-    query = select(*_FIELDS, _TEXT[view]).where(
+    query = select(*_FIELDS, *SEALED, TEXT[view]).where(
         _V.store_id == _P("store"),
         _V.seq < _P("before"),
         _V.seq > _P("after"),
@@ -76,35 +82,21 @@ def _page(view: str, filters: tuple[str, ...]) -> Statement:
     return Statement(query.order_by(_V.seq.desc()).limit(_P("limit")))
 
 
-def from_row(row: Row) -> Version:
-    """A version of a row of the version's fields and its text."""
-    (
-        id,
-        memory_id,
-        store_id,
-        seq,
-        operation,
-        path,
-        size,
-        sha256,
-        created,
-        kind,
-        by,
-        redacted,
-        redacted_kind,
-        redacted_by,
-        content,
-    ) = row
+def from_row(tx: Tx, row: Row) -> Version:
+    """A version of a row of the version's fields and its sealed record."""
+    id, memory_id, store_id, seq, operation, created, kind, by = row[:8]
+    redacted, redacted_kind, redacted_by = row[8:11]
+    facts, text = tx.keys.open(id, store_id, row[11:])
     return Version(
         id=id,
         memory_id=memory_id,
         store_id=store_id,
         seq=seq,
         operation=operation,
-        path=path,
-        content=None if content is None else bytes(content).decode(),
-        content_size_bytes=size,
-        content_sha256=sha256,
+        path=facts.path,
+        content=None if text is None else text.decode(),
+        content_size_bytes=facts.size,
+        content_sha256=facts.sha256,
         created_at=from_us(created),
         created_by=None if kind is None else Actor(kind, by),
         redacted_at=None if redacted is None else from_us(redacted),
@@ -116,7 +108,7 @@ def add(
     tx: Tx,
     *,
     id: str,
-    store_id: str,
+    epoch: Epoch,
     memory_id: str,
     seq: int,
     at_us: int,
@@ -126,25 +118,27 @@ def add(
     sha256: str | None,
     actor: Actor,
 ) -> None:
-    """A new version's row; without content it is a `deleted` one."""
+    """A new version's row, sealed; without content it is a `deleted` one."""
+    facts = Facts(path, None if content is None else len(content), sha256)
+    sealed = tx.keys.seal(epoch, id, facts, content)
     tx.run(
         _INSERT,
         {
             "id": id,
-            "store_id": store_id,
+            "store_id": epoch.store_id,
             "memory_id": memory_id,
             "seq": seq,
             "operation": operation,
-            "path": path,
-            "size": None if content is None else len(content),
-            "sha256": sha256,
             "created_at_us": at_us,
             "actor_kind": actor.kind,
             "actor_id": actor.id,
             "redacted_at_us": None,
             "redacted_by_kind": None,
             "redacted_by_id": None,
-            "content": content,
+            "epoch_id": sealed.epoch_id,
+            "wrapped_key": sealed.wrapped_key,
+            "facts": sealed.facts,
+            "text": sealed.text,
         },
     )
 
@@ -152,7 +146,7 @@ def add(
 def get(tx: Tx, store_id: str, version_id: str, view: str) -> Version | None:
     """The version of an id."""
     row = tx.one(_ONE[view], {"id": version_id, "store": store_id})
-    return None if row is None else from_row(row)
+    return None if row is None else from_row(tx, row)
 
 
 def page(
@@ -167,7 +161,7 @@ def page(
 ) -> list[Version]:
     """Versions between two seqs, newest first; `filters` are some of memory, operation, actor."""
     parameters = {"store": store_id, "before": before, "after": after, "limit": limit, **filters}
-    return [from_row(row) for row in tx.all(_page(view, tuple(sorted(filters))), parameters)]
+    return [from_row(tx, row) for row in tx.all(_page(view, tuple(sorted(filters))), parameters)]
 
 
 def last_at(tx: Tx, store_id: str, last_seq: int, at_us: int) -> int:
@@ -186,7 +180,49 @@ def last_at(tx: Tx, store_id: str, last_seq: int, at_us: int) -> int:
     return low
 
 
+_KEY = Statement(select(_V.epoch_id).where(_V.id == _P("id"), _V.store_id == _P("store")))
+_UNDER = Statement(
+    select(_V.id, _V.wrapped_key).where(
+        _V.store_id == _P("store"),
+        _V.seq >= _P("low"),
+        _V.seq < _P("high"),
+        _V.epoch_id == _P("epoch"),
+    )
+)
+_REWRAP = Statement(
+    update(versions)
+    .where(_V.id == _P("own"))
+    .values(epoch_id=_P("new_epoch"), wrapped_key=_P("new_key"))
+)
+
+
+def epoch_of(tx: Tx, store_id: str, version_id: str) -> str | None:
+    """The epoch that wraps a version's key; None once redacted."""
+    row = tx.one(_KEY, {"id": version_id, "store": store_id})
+    return None if row is None else row[0]
+
+
+def is_there(tx: Tx, store_id: str, version_id: str) -> bool:
+    """Whether there is such a version, redacted or not."""
+    return tx.one(_KEY, {"id": version_id, "store": store_id}) is not None
+
+
+def under(tx: Tx, epoch: Epoch) -> list[tuple[str, bytes]]:
+    """Versions under an epoch, and their wrapped keys."""
+    low = epoch.first_seq
+    rows = tx.all(
+        _UNDER,
+        {"store": epoch.store_id, "low": low, "high": low + EPOCH_SPAN, "epoch": epoch.id},
+    )
+    return [(row[0], bytes(row[1])) for row in rows]
+
+
+def rewrap(tx: Tx, version_id: str, epoch_id: str, wrapped: bytes) -> None:
+    """Put a version's key under another epoch."""
+    tx.run(_REWRAP, {"own": version_id, "new_epoch": epoch_id, "new_key": wrapped})
+
+
 def redact(tx: Tx, version_id: str, at_us: int, actor: Actor) -> None:
-    """Destroy what the version said."""
+    """Take from the row what the version said; `destruction` destroys its key."""
     tx.run(_REDACT, {"own": version_id, "at": at_us, "kind": actor.kind, "by": actor.id})
     tx.scrub = True

@@ -25,16 +25,16 @@ BROKEN = {
     "ends with its": "UPDATE versions SET operation = 'deleted' WHERE seq = 1",
     "is not live": "UPDATE versions SET operation = 'deleted' WHERE seq = 2",
     "without a `deleted` version is live": "DELETE FROM memories WHERE path = '/d'",
-    "redacted version says nothing": "UPDATE versions SET path = '/x' "
+    "redacted version says nothing": "UPDATE versions SET facts = X'00' "
     "WHERE redacted_at_us IS NOT NULL",
-    "has a path and no text": "UPDATE versions SET content = X'00' WHERE operation = 'deleted'",
-    "has path, size, hash and text": "UPDATE versions SET content = NULL WHERE seq = 2",
+    "has a path and no text": "UPDATE versions SET text = X'00' WHERE operation = 'deleted'",
+    "has path, size, hash and text": "UPDATE versions SET text = NULL WHERE seq = 2",
     "one of three": "UPDATE versions SET operation = 'moved' WHERE seq = 2",
     "version has its event": "DELETE FROM events WHERE seq = 2",
     "event has its version": "UPDATE events SET version_id = 'memver_none' WHERE seq = 2",
     "redaction has its event": "DELETE FROM events WHERE kind = 'version.redacted'",
-    "open rejected write has path": "UPDATE rejected_writes SET path = NULL WHERE state = 'open'",
-    "resolved rejected write keeps no text": "UPDATE rejected_writes SET content = X'00' "
+    "open rejected write has path": "UPDATE rejected_writes SET facts = NULL WHERE state = 'open'",
+    "resolved rejected write keeps no text": "UPDATE rejected_writes SET text = X'00' "
     "WHERE state = 'dismissed'",
     "names a version": "UPDATE rejected_writes SET version_id = NULL WHERE state = 'applied'",
     "rejected write has its event": "DELETE FROM events WHERE kind = 'write.rejected'",
@@ -42,7 +42,9 @@ BROKEN = {
     "in a workspace": "UPDATE keys SET workspace_id = 'wrkspc_none'",
     "else is in a store": "UPDATE events SET store_id = 'memstore_none' WHERE seq = 1",
     "are of a session": "INSERT INTO session_tokens VALUES ('hash', 'sesn_none', 'w', 1)",
-    "size and hash": "UPDATE versions SET content = X'00' WHERE seq = 2",
+    "opened with its key": "UPDATE versions SET text = X'00' WHERE seq = 2",
+    "can be opened": "UPDATE versions SET epoch_id = 'epoch_none' WHERE seq = 4",
+    "bytes are right": "UPDATE stores SET total_bytes = total_bytes + 1",
 }
 
 

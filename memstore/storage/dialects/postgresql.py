@@ -12,7 +12,7 @@ from sqlalchemy.engine import URL, Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from memstore.model.errors import Unavailable
-from memstore.storage.engine import Committed, Duplicate
+from memstore.storage.engine import Committed, Duplicate, Settled
 from memstore.storage.statement import Tx
 
 T = TypeVar("T")
@@ -28,6 +28,8 @@ class PostgresqlEngine:
         self._engine = create_engine(
             url.set(drivername="postgresql+psycopg"), pool_pre_ping=True, pool_size=16
         )
+        self.keys: Any = None
+        self.settled: Settled = lambda intent: None
         self._committed = committed
 
     def _refusal(self, error: Exception) -> Unavailable:
@@ -44,7 +46,7 @@ class PostgresqlEngine:
             )
         except Exception as error:
             raise self._refusal(error) from error
-        return Tx(connection.driver_connection, self._engine.dialect), connection.close
+        return Tx(connection.driver_connection, self._engine.dialect, self.keys), connection.close
 
     @contextmanager
     def read(self) -> Iterator[Tx]:
@@ -59,13 +61,23 @@ class PostgresqlEngine:
 
     def write(self, work: Callable[[Tx], T]) -> T:
         """Run `work` in a transaction of its own."""
+        begun: list[str] = []
+        try:
+            return self._write(work, begun)
+        finally:
+            for intent in begun:
+                self.settled(intent)
+
+    def _write(self, work: Callable[[Tx], T], begun: list[str]) -> T:
+        """The transaction; `begun` gets what it began in the key store."""
         errors: Any = self._engine.dialect.loaded_dbapi
         try:
             connection = self._engine.raw_connection()
         except SQLAlchemyError as error:
             raise self._refusal(error) from error
         try:
-            tx = Tx(connection.driver_connection, self._engine.dialect)
+            tx = Tx(connection.driver_connection, self._engine.dialect, self.keys)
+            tx.settle = begun
             result = work(tx)
             connection.commit()
         except errors.IntegrityError as error:
@@ -122,6 +134,16 @@ class PostgresqlEngine:
         """PostgreSQL keeps its pages and foreign keys itself."""
         return []
 
+    def scrub(self) -> None:
+        """Nothing: PostgreSQL empties its log itself, and it holds sealed records only."""
+
+    def compact(self) -> None:
+        """Rewrite every table."""
+        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text("VACUUM FULL"))
+
     def close(self) -> None:
         """Release every connection."""
         self._engine.dispose()
+        if self.keys is not None:
+            self.keys.close()

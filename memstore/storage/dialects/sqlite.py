@@ -6,10 +6,10 @@ import os
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import create_engine, event
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
@@ -17,8 +17,8 @@ from sqlalchemy.engine import URL, Connection
 from sqlalchemy.pool import NullPool
 
 from memstore.model.errors import Invalid, MemstoreError, Unavailable
-from memstore.storage.dialects.sqlite_writer import Writer
-from memstore.storage.engine import Committed
+from memstore.storage.dialects.sqlite_writer import Writer, empty_log
+from memstore.storage.engine import Committed, Settled
 from memstore.storage.statement import Tx
 
 T = TypeVar("T")
@@ -62,6 +62,8 @@ class SqliteEngine:
             raise Invalid("A SQLite database needs a file: sqlite:///FILE.")
         self.path = url.database
         self.dialect = SQLiteDialect_pysqlite(paramstyle="named")
+        self.keys: Any = None
+        self.settled: Settled = lambda intent: None
         self._committed = committed
         self._idle: deque[sqlite3.Connection] = deque()
         self._closed = False
@@ -69,6 +71,10 @@ class SqliteEngine:
         self._writer: Writer | None = None
         _make_private(Path(self.path), create=create)
         self._idle.append(self._connect())
+
+    def connect(self) -> sqlite3.Connection:
+        """A new connection, for the writer."""
+        return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
         """A connection set up the one way that all of them are."""
@@ -130,7 +136,7 @@ class SqliteEngine:
             else:
                 self._idle.append(connection)
 
-        return Tx(connection, self.dialect), end
+        return Tx(connection, self.dialect, self.keys), end
 
     @contextmanager
     def read(self) -> Iterator[Tx]:
@@ -151,12 +157,7 @@ class SqliteEngine:
                 if self._closed:
                     raise Unavailable("The database is closed.")
                 if self._writer is None:
-                    self._writer = Writer(
-                        self._connect(),
-                        self.dialect,
-                        self._committed,
-                        lambda error: refusal(error, self.path),
-                    )
+                    self._writer = Writer(self)
                 writer = self._writer
         return writer.run(work)
 
@@ -218,6 +219,35 @@ class SqliteEngine:
             for table, _, parent, _ in broken
         ]
 
+    def refusal(self, error: sqlite3.Error) -> Exception:
+        """What a failure of the database is to the caller."""
+        return refusal(error, self.path)
+
+    def committed(self, touched: Mapping[str, int]) -> None:
+        """Tell of a commit."""
+        self._committed(touched)
+
+    def scrub(self) -> None:
+        """Fold a log that a crash or another process left into the file, and empty it."""
+        with suppress(OSError):
+            if Path(f"{self.path}-wal").stat().st_size:
+                connection = self._connect()
+                try:
+                    empty_log(connection)
+                finally:
+                    connection.close()
+
+    def compact(self) -> None:
+        """VACUUM, then empty the log."""
+        connection = self._connect()
+        try:
+            connection.execute("VACUUM")
+            empty_log(connection)
+        except sqlite3.Error as error:
+            raise refusal(error, self.path) from error
+        finally:
+            connection.close()
+
     def close(self) -> None:
         """Let the writer finish, then close every connection."""
         with self._lock:
@@ -227,6 +257,8 @@ class SqliteEngine:
             writer.close()
         while self._idle:
             self._idle.pop().close()
+        if self.keys is not None:
+            self.keys.close()
 
 
 def _make_private(path: Path, *, create: bool) -> None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy.engine.interfaces import Dialect
 
 from memstore.model.errors import Unavailable
-from memstore.storage.engine import Committed, Duplicate
+from memstore.storage.engine import Duplicate, Settled
 from memstore.storage.statement import Tx
 
 T = TypeVar("T")
@@ -29,31 +29,44 @@ GROUP = 64
 class _Job:
     """A work and, after its commit, its answer."""
 
-    __slots__ = ("done", "error", "result", "tx", "work")
+    __slots__ = ("done", "error", "result", "settle", "tx", "work")
 
     def __init__(self, work: Callable[[Tx], Any]) -> None:
         self.work = work
         self.result: Any = None
         self.error: BaseException | None = None
         self.tx: Tx | None = None
+        self.settle: list[str] = []
         self.done = threading.Lock()
         self.done.acquire()
+
+
+class Home(Protocol):
+    """The engine, as its writer sees it."""
+
+    keys: Any
+    settled: Settled
+
+    @property
+    def dialect(self) -> Dialect:
+        """How statements are said."""
+
+    def connect(self) -> sqlite3.Connection:
+        """A new connection."""
+
+    def refusal(self, error: sqlite3.Error) -> Exception:
+        """What a failure of the database is to the caller."""
+
+    def committed(self, touched: Mapping[str, int]) -> None:
+        """Tell of a commit."""
 
 
 class Writer:
     """Owns the writing connection and the thread that uses it."""
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        dialect: Dialect,
-        committed: Committed,
-        refusal: Callable[[sqlite3.Error], Exception],
-    ) -> None:
-        self._connection = connection
-        self._dialect = dialect
-        self._committed = committed
-        self._refusal = refusal
+    def __init__(self, engine: Home) -> None:
+        self._engine = engine
+        self._connection = engine.connect()
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
         self._gate = threading.Lock()
@@ -111,7 +124,8 @@ class Writer:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
             for job in jobs:
-                job.error = self._refusal(error) if isinstance(error, sqlite3.Error) else error
+                db = isinstance(error, sqlite3.Error)
+                job.error = self._engine.refusal(error) if db else error  # type: ignore[arg-type]
                 job.tx = None
         touched: dict[str, int] = {}
         scrub = False
@@ -119,12 +133,14 @@ class Writer:
             if job.error is None and job.tx is not None:
                 touched.update(job.tx.touched)
                 scrub = scrub or job.tx.scrub
+        for job in jobs:
+            self._settle(job)
         if scrub:
-            self._scrub()
+            empty_log(self._connection)
         for job in jobs:
             job.done.release()
         if touched:
-            self._committed(touched)
+            self._engine.committed(touched)
 
     def _attempt(self, jobs: list[_Job]) -> None:
         """Run the jobs and commit; raises when the transaction as a whole failed."""
@@ -134,7 +150,8 @@ class Writer:
         for job in jobs:
             if not alone:
                 execute("SAVEPOINT work")
-            tx = Tx(self._connection, self._dialect)
+            tx = Tx(self._connection, self._engine.dialect, self._engine.keys)
+            job.settle = tx.settle
             try:
                 job.result = job.work(tx)
                 job.tx = tx
@@ -154,10 +171,19 @@ class Writer:
         else:
             execute("COMMIT")
 
-    def _scrub(self) -> None:
-        """Fold the log into the file and empty it; a reader in the way only delays that."""
-        with suppress(sqlite3.Error):
-            self._connection.execute("PRAGMA busy_timeout=200")
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        with suppress(sqlite3.Error):
-            self._connection.execute("PRAGMA busy_timeout=5000")
+    def _settle(self, job: _Job) -> None:
+        """End what the job began in the key store."""
+        for intent in job.settle:
+            try:
+                self._engine.settled(intent)
+            except Exception as error:
+                job.error = job.error or error
+
+
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Fold the log into the file and empty it; a reader in the way only delays that."""
+    with suppress(sqlite3.Error):
+        connection.execute("PRAGMA busy_timeout=200")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    with suppress(sqlite3.Error):
+        connection.execute("PRAGMA busy_timeout=5000")

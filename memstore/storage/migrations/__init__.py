@@ -7,8 +7,11 @@ from pathlib import Path
 from memstore.model.errors import Invalid, Unavailable
 from memstore.storage.engine import Engine
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Every migration, oldest first; the last is what this version of memstore works with."""
+
+SEALED_SINCE = "0003"
+"""From this one on the key store is there, and nothing can be read without it."""
 
 
 def migrate(engine: Engine) -> bool:
@@ -36,5 +39,6 @@ def migrate(engine: Engine) -> bool:
                 f"({REVISIONS[-1]}). Install the newer memstore."
             )
         config.attributes["connection"] = connection
+        config.attributes["keys"] = engine.keys
         command.upgrade(config, REVISIONS[-1])
     return True
