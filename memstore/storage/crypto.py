@@ -25,6 +25,7 @@ _FACTS_STEP = 64
 _LEAST_TEXT = 256
 _LENGTH_BYTES = 4
 _HASH_BYTES = 32
+_SIZE_END = 1 + _LENGTH_BYTES
 
 
 class Facts(NamedTuple):
@@ -99,18 +100,29 @@ def seal(epoch: Epoch, id: str, facts: Facts, text: bytes | None) -> Sealed:
     )
 
 
-def open_facts(cipher: AESGCM, id: str, store_id: str, blob: bytes) -> Facts:
+def open_facts(cipher: AESGCM, about: bytes, blob: bytes) -> Facts:
     """The facts of a record; BadSeal."""
     try:
-        return _unpacked(cipher.decrypt(_FACTS_NONCE, blob, f"facts {store_id} {id}".encode()))
+        data = cipher.decrypt(_FACTS_NONCE, blob, about)
     except InvalidTag:
         raise BadSeal from None
+    there, size = data[0], int.from_bytes(data[1:_SIZE_END], "big")
+    sha256 = base = None
+    at = _SIZE_END
+    if there & 1:
+        sha256 = data[at : at + _HASH_BYTES].hex()
+        at += _HASH_BYTES
+    if there & 2:
+        base = data[at : at + _HASH_BYTES].hex()
+        at += _HASH_BYTES
+    end = at + 2 + int.from_bytes(data[at : at + 2], "big")
+    return Facts(data[at + 2 : end].decode(), size if there & 1 else None, sha256, base)
 
 
-def open_text(cipher: AESGCM, id: str, store_id: str, blob: bytes) -> bytes:
+def open_text(cipher: AESGCM, about: bytes, blob: bytes) -> bytes:
     """The text of a record; BadSeal."""
     try:
-        padded = cipher.decrypt(_TEXT_NONCE, blob, f"text {store_id} {id}".encode())
+        padded = cipher.decrypt(_TEXT_NONCE, blob, about)
     except InvalidTag:
         raise BadSeal from None
     length = int.from_bytes(padded[:_LENGTH_BYTES], "big")
@@ -143,19 +155,3 @@ def _packed(facts: Facts) -> bytes:
         )
     )
     return body + bytes(-len(body) % _FACTS_STEP)
-
-
-def _unpacked(data: bytes) -> Facts:
-    """The facts of bytes that `_packed` made."""
-    there, at = data[0], 1 + _LENGTH_BYTES
-    size = int.from_bytes(data[1:at], "big")
-    sha256 = base = None
-    if there & 1:
-        sha256 = data[at : at + _HASH_BYTES].hex()
-        at += _HASH_BYTES
-    if there & 2:
-        base = data[at : at + _HASH_BYTES].hex()
-        at += _HASH_BYTES
-    length = int.from_bytes(data[at : at + 2], "big")
-    path = data[at + 2 : at + 2 + length].decode()
-    return Facts(path, size if there & 1 else None, sha256, base)

@@ -10,7 +10,6 @@ import base64
 import json
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ class Keyring:
         self._source = source
         self.store = store
         self._lock = threading.Lock()
-        self._epochs: OrderedDict[str, tuple[float, Epoch]] = OrderedDict()
+        self._epochs: dict[str, tuple[float, Epoch]] = {}
         self._set_master(key)
         self._signing = Ed25519PrivateKey.from_private_bytes(self._signing_key())
 
@@ -62,9 +61,7 @@ class Keyring:
         """Seal a record under a new key of its own."""
         return crypto.seal(epoch, id, facts, text)
 
-    def open(
-        self, id: str, store_id: str, sealed: Sequence[Any], *, text: bool = True
-    ) -> tuple[Facts, bytes | None]:
+    def open(self, id: str, store_id: str, sealed: Sequence[Any]) -> tuple[Facts, bytes | None]:
         """Facts and text of a record's four columns; NOTHING and None when they are null.
 
         Unavailable when its key is gone, or when the blobs were tampered with.
@@ -72,12 +69,18 @@ class Keyring:
         epoch_id, wrapped, facts, body = sealed
         if wrapped is None or facts is None:
             return crypto.NOTHING, None
+        about = f" {store_id} {id}".encode()
         try:
-            cipher = AESGCM(self.key(id, store_id, epoch_id, wrapped))
-            found = crypto.open_facts(cipher, id, store_id, facts)
-            if body is None or not text:
+            kept = self._epochs.get(epoch_id)
+            if kept is not None and kept[0] > time.monotonic():
+                key = crypto.unwrap(kept[1].cipher, wrapped, b"key" + about)
+            else:
+                key = self.key(id, store_id, epoch_id, wrapped)
+            cipher = AESGCM(key)
+            found = crypto.open_facts(cipher, b"facts" + about, facts)
+            if body is None:
                 return found, None
-            return found, crypto.open_text(cipher, id, store_id, body)
+            return found, crypto.open_text(cipher, b"text" + about, body)
         except BadSeal:
             raise Unavailable(f"{id} cannot be read: it is damaged, or not as written.") from None
 
@@ -100,10 +103,9 @@ class Keyring:
 
     def epoch(self, id: str) -> Epoch | None:
         """An epoch by its id; None when it was destroyed."""
-        with self._lock:
-            found = self._epochs.get(id)
-            if found is not None and found[0] > time.monotonic():
-                return found[1]
+        found = self._epochs.get(id)
+        if found is not None and found[0] > time.monotonic():
+            return found[1]
         row = self.store.epoch(id)
         if row is None:
             self.forget(id)
@@ -133,10 +135,10 @@ class Keyring:
 
     def _remember(self, epoch: Epoch) -> Epoch:
         with self._lock:
+            self._epochs.pop(epoch.id, None)
             self._epochs[epoch.id] = time.monotonic() + EPOCH_SECONDS, epoch
-            self._epochs.move_to_end(epoch.id)
             while len(self._epochs) > EPOCHS_KEPT:
-                self._epochs.popitem(last=False)
+                del self._epochs[next(iter(self._epochs))]
         return epoch
 
     def forget(self, id: str | None = None) -> None:
