@@ -126,6 +126,8 @@ ENTRY_REPLY = Struct("=IiQ" + _ENTRY)
 ATTR_REPLY = Struct("=IiQQII" + _ATTR)  # attr_valid, attr_valid_nsec, dummy, attr
 OPEN_REPLY = Struct("=IiQQII")  # fh, open_flags, padding
 CREATE_REPLY = Struct("=IiQ" + _ENTRY + "QII")
+WRITE_CACHE = 1
+"""A write flag: from the page cache, by a handle the kernel guessed (shared mappings)."""
 WRITE_REPLY = Struct("=IiQII")  # size, padding
 STATFS_REPLY = Struct("=IiQQQQQQIIII24x")
 # blocks, bfree, bavail, files, ffree, bsize, namelen, frsize, padding, spare[6]

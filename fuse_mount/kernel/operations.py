@@ -353,11 +353,15 @@ class Operations:
 
     def write(self, header: Header, length: int) -> bytes | None:
         """FUSE_WRITE. The data is copied: the buffer is read into again at once."""
-        handle, offset, size, _, _, _, _ = _WRITE.unpack_from(self._buffer, _BODY)
+        handle, offset, size, how, _, _, _ = _WRITE.unpack_from(self._buffer, _BODY)
         if _WRITE_DATA + size > length:
             return messages.error_reply(header[2], errno.EIO)
         data = bytes(memoryview(self._buffer)[_WRITE_DATA : _WRITE_DATA + size])
-        return self._reply(header[2], self._fs.write(handle, offset, data), packing.written)
+        if how & messages.WRITE_CACHE:
+            answer = self._fs.write(handle, offset, data, placed=True)
+        else:
+            answer = self._fs.write(handle, offset, data)
+        return self._reply(header[2], answer, packing.written)
 
     def statfs(self, header: Header, length: int) -> bytes | None:
         """FUSE_STATFS."""

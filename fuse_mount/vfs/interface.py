@@ -213,8 +213,13 @@ class Filesystem(Protocol):
         """
         ...
 
-    def write(self, handle: int, offset: int, data: bytes | memoryview) -> int | Later[int]:
+    def write(
+        self, handle: int, offset: int, data: bytes | memoryview, *, placed: bool = False
+    ) -> int | Later[int]:
         """Write into the shared buffer; with O_APPEND at the end whatever `offset` says.
+
+        `placed`: pages of a shared mapping come back. The kernel sends them through any handle
+        that may write, and they belong at `offset` also when that one appends.
 
         `data` is the vfs's to keep: a binding hands over bytes it does not reuse.
         """

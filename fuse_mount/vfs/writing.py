@@ -133,7 +133,9 @@ class Writing:
 
     # Writing
 
-    def write(self, number: int, offset: int, data: bytes | memoryview) -> int:
+    def write(
+        self, number: int, offset: int, data: bytes | memoryview, *, placed: bool = False
+    ) -> int:
         """See `Filesystem.write`."""
         state = self._state
         with state.lock:
@@ -145,12 +147,13 @@ class Writing:
             file = handle.file
             buffer = self._buffer_locked(file, handle)
             end = len(buffer.data)
-            at = end if handle.append else offset
+            appends = handle.append and not placed
+            at = end if appends else offset
             self._check_locked(file, handle, buffer, at, data)
             buffer.write(at, data)
             handle.wrote = True
             self._resized_locked(file, end)
-            if handle.append and at != offset:
+            if appends and at != offset:
                 state.note_inode(file)
             return len(data)
 

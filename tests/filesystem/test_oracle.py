@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from fuse_mount.portable import LIMITS
 from memstore.model.limits import CONTENT_BYTES
 from tests.support.mounted import Place
 from tests.support.oracle import ask
@@ -38,8 +39,9 @@ TEXT_ONLY = (
     "A memory is text without NUL: what would put one there is refused, and nothing changes."
 )
 NO_SPECIALS = "A store holds texts: no symbolic or hard links, no devices and no fifos."
-BY_PATH = "libfuse asks by path; an open file without a name has none (nameless files)."
-NO_FLAGS = "libfuse 2 knows no flags of rename (RENAME_NOREPLACE)."
+BY_PATH = LIMITS["nameless files"]
+NO_FLAGS = LIMITS["RENAME_NOREPLACE"]
+NO_SHARED_PAGES = LIMITS["shared mmap"]
 EXCEPTIONS = (
     Exception_("truncate same *", None, "EILSEQ", TEXT_ONLY),
     Exception_("a hole that stays", None, "EILSEQ", TEXT_ONLY),
@@ -52,6 +54,9 @@ EXCEPTIONS = (
     Exception_("an unlinked open file *", 0, "ENOENT", BY_PATH, ("portable",)),
     Exception_("an unlinked open file *", 6, "ENOENT", BY_PATH, ("portable",)),
     Exception_("an unlinked open file *", "0o600", "ENOENT", BY_PATH, ("portable",)),
+    Exception_("a mapping *", None, "ENODEV", NO_SHARED_PAGES, ("portable",)),
+    Exception_("a mapping *", "FIRST\n", "first\n", NO_SHARED_PAGES, ("portable",)),
+    Exception_("a mapping *", "FIRST\nsecond\n", "first\nsecond\n", NO_SHARED_PAGES, ("portable",)),
     Exception_("rename noreplace *", None, "EINVAL", NO_FLAGS, ("portable",)),
 )
 

@@ -173,7 +173,7 @@ class MemoryFilesystem:
 
         return Later(wait)
 
-    def write(self, handle: int, offset: int, data: bytes) -> int:
+    def write(self, handle: int, offset: int, data: bytes, *, placed: bool = False) -> int:
         """Into the text."""
         node = self._open[handle]
         node.data = node.data.ljust(offset, b"\0")

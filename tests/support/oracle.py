@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import errno
 import json
+import mmap
 import os
 import stat
 import subprocess
@@ -216,6 +217,18 @@ class _Player:
 
     def do_dup(self, name: str, copy: str) -> Outcome:
         self._files[copy] = os.dup(self._files[name])
+
+    def do_map(self, name: str, text: str, offset: int) -> Outcome:
+        """Write into a shared mapping of the whole file."""
+        with mmap.mmap(self._files[name], 0) as shown:
+            shown[offset : offset + len(text)] = text.encode()
+            shown.flush()
+
+    def do_peek(self, name: str) -> Outcome:
+        """Read through a private mapping."""
+        private = mmap.mmap(self._files[name], 0, mmap.MAP_PRIVATE, mmap.PROT_READ)
+        with private as shown:
+            return shown[:].decode("latin-1")
 
     def do_copy(self, source: str, target: str, size: int) -> Outcome:
         return os.copy_file_range(self._files[source], self._files[target], size)

@@ -198,6 +198,21 @@ SEQUENCES: list[Case] = [
         ],
     ),
     (
+        "a mapping writes where it is, also of a file that is opened to append",
+        [
+            ["put", "f", "first\nsecond\n"],
+            ["open", "a", "f", RW | os.O_APPEND],
+            ["map", "a", "FIRST", 0],
+            ["read", "a", 6, 0],
+            ["close", "a"],
+            ["text", "f"],
+        ],
+    ),
+    (
+        "a private mapping reads",
+        [["put", "f", "first\n"], ["open", "a", "f", os.O_RDONLY], ["peek", "a"]],
+    ),
+    (
         "a hole that stays",
         [
             ["put", "f", "kept"],
