@@ -10,12 +10,14 @@ import contextlib
 import gc
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 
 from fuse_mount.vfs.errors import TRANSIENT
 from fuse_mount.vfs.remote import Remote, of_memory
 from fuse_mount.vfs.state import State, log
 from memstore.backend import Feed, NotSupported
 from memstore.model import errors
+from memstore.model.clock import from_us, now_us
 from memstore.model.events import Event, EventKind
 from memstore.model.limits import PAGE_MAX_FULL
 from memstore.model.memories import Memory
@@ -27,6 +29,8 @@ _KINDS: dict[str, EventKind] = {
     "deleted": "memory.deleted",
 }
 _MIN_PAUSE, _MAX_PAUSE = 0.05, 5.0
+_GONE_ASKED = 3
+"""A store is gone when the server says so that often, a polling interval apart."""
 _VERSION_PAGES = 50
 """After so many pages of new versions a whole listing costs less."""
 
@@ -116,8 +120,8 @@ class Sync:
                 self._settle_for_less()
                 continue
             except errors.NotFound:
-                log.warning("the store is gone; what is in memory can still be read")
-                return
+                if self._is_gone():
+                    return
             except TRANSIENT as error:
                 log.info("the change feed is lost (%s); trying again", error)
             except errors.Invalid as error:
@@ -186,6 +190,9 @@ class Sync:
         while not state.stopping.wait(state.options.poll_interval_s):
             for event in self._new_versions():
                 self._remote.event(event)
+            store = state.backend.get_store(state.store_id)
+            if store.archived_at is not None and not state.archived:
+                self._tell("store.archived", store.archived_at)
 
     def _new_versions(self) -> list[Event]:
         state = self._state
@@ -210,6 +217,30 @@ class Sync:
         if found:
             self._newest = found[0].id
         return [_as_event(version) for version in reversed(found)]
+
+    def _tell(self, kind: EventKind, at: datetime) -> None:
+        """Apply what a feed would have told of the store."""
+        self._remote.event(Event(self._state.store_id, 0, kind, at))
+
+    def _is_gone(self) -> bool:
+        """Whether the store was deleted; its files are gone then, as after the feed's last event.
+
+        It is asked more than once: a proxy in front of the server may say 404 for a moment.
+        """
+        state = self._state
+        for _ in range(_GONE_ASKED):
+            try:
+                state.backend.get_store(state.store_id)
+            except errors.NotFound:
+                if state.stopping.wait(state.options.poll_interval_s):
+                    return True
+            except errors.MemstoreError:
+                return False
+            else:
+                return False
+        log.warning("the store is gone")
+        self._tell("store.deleted", from_us(now_us()))
+        return True
 
     def _again(self) -> None:
         """Make the tree equal to the store as a whole."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+import pytest
+
 from tests.support.files import append, read, refused
 from tests.support.mounted import Place, shows
 from tests.support.waiting import together
@@ -88,6 +90,7 @@ def test_edits_of_different_lines_are_merged(place: Place) -> None:
     shows(files, "a.md", merged)
 
 
+@pytest.mark.requires("rejected writes")
 def test_the_loser_is_told_and_its_text_is_kept(place: Place) -> None:
     """Close fails with ESTALE, the file shows the winner's text, the other one is beside it."""
     before = place.put("/d/a.md", BASE)
@@ -111,6 +114,7 @@ def test_the_loser_is_told_and_its_text_is_kept(place: Place) -> None:
     assert len(place.history()) == 2
 
 
+@pytest.mark.requires("rejected writes")
 def test_fsync_tells_a_conflict_and_close_repeats_it(place: Place) -> None:
     """After ESTALE at fsync nothing of the half-known text is saved by the close."""
     place.put("/a.md", "one\n")
@@ -177,6 +181,7 @@ def test_a_temporary_file_is_merged_with_what_came_since_it_was_begun(place: Pla
     assert len(place.history()) == 3
 
 
+@pytest.mark.requires("rejected writes")
 def test_a_rename_that_loses_is_told(place: Place) -> None:
     """The same with overlapping edits: rename fails with ESTALE and the loser's text is kept."""
     place.put("/a.md", "one\n")
@@ -194,6 +199,7 @@ def test_a_rename_that_loses_is_told(place: Place) -> None:
     assert read(files, loser) == b"ONE\n"
 
 
+@pytest.mark.requires("rejected writes")
 def test_created_twice_is_a_conflict_unless_equal(place: Place) -> None:
     """Two mounts create one path at once: the second is told, or both wrote the same."""
     files = place.mount()
@@ -240,6 +246,7 @@ def test_renamed_meanwhile_the_save_follows(place: Place) -> None:
     assert place.memory("/b/c.md").id == before.id
 
 
+@pytest.mark.requires("rejected writes")
 def test_every_conflict_made_is_detected(place: Place) -> None:
     """Of many overlapping edits each either wins or is told; no text is lost."""
     place.put("/a.md", "start\n")

@@ -6,6 +6,8 @@ import os
 import stat
 from collections.abc import Callable
 
+import pytest
+
 from memstore.model.clock import rfc3339
 from tests.support.files import read, refused, save
 from tests.support.mounted import Place, shows
@@ -84,6 +86,7 @@ def test_extended_attributes_follow_a_save(place: Place) -> None:
     assert files.getxattr("a", "user.memstore.sha256").decode() == memory.content_sha256
 
 
+@pytest.mark.requires("caps")
 def test_statfs_shows_the_pressure(make_place: Callable[..., Place]) -> None:
     """Files by the cap of memories, blocks by the cap of bytes; both follow every change."""
     place = make_place(max_memories=10, max_bytes=100 * 4096)

@@ -103,6 +103,7 @@ def test_a_hole_is_refused_at_close_unless_filled(place: Place) -> None:
     assert read(files, "a") == b"beginend"
 
 
+@pytest.mark.requires("caps")
 def test_a_full_store_refuses_at_create(make_place: Callable[..., Place]) -> None:
     """EDQUOT at create; saving what exists, also by a temporary file, and deleting still work."""
     place = make_place(max_memories=2)
@@ -125,6 +126,7 @@ def test_a_full_store_refuses_at_create(make_place: Callable[..., Place]) -> Non
     assert place.texts() == {"/a": "newer", "/c": "x"}
 
 
+@pytest.mark.requires("caps")
 def test_a_store_full_of_bytes_refuses(make_place: Callable[..., Place]) -> None:
     """EDQUOT at create, and at the close that goes beyond."""
     place = make_place(max_bytes=1_000)

@@ -34,7 +34,7 @@ class FaultyBackend:
 
     def __init__(self, backend: Backend, *, without: frozenset[str] = frozenset()) -> None:
         self._backend = backend
-        self._without = without
+        self.without = without
         self._feeds: list[_Feed] = []
         self._lock = threading.Lock()
         self.refuse: MemstoreError | None = None
@@ -45,7 +45,7 @@ class FaultyBackend:
     def __getattr__(self, verb: str) -> Any:
         def call(*arguments: Any, **options: Any) -> Any:
             self.calls.append(verb)
-            if verb in self._without:
+            if verb in self.without:
                 raise NotSupported
             self.before(verb)
             if self.refuse is not None:

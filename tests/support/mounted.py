@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,43 @@ from memstore.backend import Backend
 from memstore.model.memories import Memory
 from memstore.model.versions import Version, VersionFilter
 from memstore.service import Service
+from tests.support.faults import EXTENSIONS, FaultyBackend
 from tests.support.files import Files, MakeFiles, VfsFiles, read
 from tests.support.real_files import LinuxFiles, PortableFiles
 from tests.support.waiting import until
 from tests.support.walking import every
 
+POLL_S = 0.02
+
+
+class HostedFiles(VfsFiles):
+    """On the bare vfs, over a server that offers the hosted API's own endpoints alone."""
+
+    def __init__(self, backend: Backend, store_id: str, options: Options) -> None:
+        hosted: Any = backend
+        if not isinstance(backend, FaultyBackend) or not backend.without:
+            hosted = FaultyBackend(backend, without=EXTENSIONS)
+        interval = min(options.poll_interval_s, POLL_S)
+        super().__init__(hosted, store_id, replace(options, poll_interval_s=interval))
+
+
 MOUNTS: dict[str, MakeFiles] = {
     "vfs": VfsFiles,
+    "hosted": HostedFiles,
     "linux": LinuxFiles,
     "portable": PortableFiles,
 }
 """Every way to mount that the suite runs on, by the name its tests show."""
 
-LACKS: dict[str, Mapping[str, str]] = {"portable": LIMITS}
+HOSTED_LIMITS = {
+    "rejected writes": "A losing text is an ordinary memory beside the winner: the server keeps "
+    "no rejected writes.",
+    "caps": "The store's caps are not told: a save that exceeds them is refused at close, and df "
+    "shows the usual ones.",
+    "change feed": "A redaction is noticed when a version is opened, not pushed, and polling asks "
+    "for versions all the time.",
+}
+LACKS: dict[str, Mapping[str, str]] = {"portable": LIMITS, "hosted": HOSTED_LIMITS}
 """What each cannot do, and why. A test says what it needs by `@pytest.mark.requires(...)`; where
 that is lacking it runs and must fail, so that a limit that is gone is noticed."""
 
