@@ -123,21 +123,23 @@ def prepare() -> Any:
 def load_binding() -> Any:
     """The module `fuse` of fusepy, or `mfusepy`; MountError says what to install."""
     reasons: list[str] = []
+    without = ""
     for name in ("fuse", "mfusepy"):
         try:
             module = importlib.import_module(name)
         except ImportError:
             continue
-        except (OSError, AttributeError) as error:
-            reasons.append(str(error))
+        except OSError as error:
+            without = str(error)
             continue
         if hasattr(module, "FUSE") and hasattr(module, "fuse_operations"):
             return module
         reasons.append(f"the module {name!r} is another package of that name")
-    if any("libfuse" in reason for reason in reasons):
+    if without:
         raise MountError.unavailable(
-            "binding=portable needs libfuse, which was not found. Install the package libfuse2 "
-            "(Debian, Ubuntu) or macFUSE (macOS), or point FUSE_LIBRARY_PATH at the library."
+            f"binding=portable needs libfuse, which could not be loaded ({without}). Install the "
+            "package libfuse2 (Debian, Ubuntu) or macFUSE (macOS), or let FUSE_LIBRARY_PATH name "
+            "the library."
         )
     because = f" ({'; '.join(reasons)})" if reasons else ""
     raise MountError.unavailable(
