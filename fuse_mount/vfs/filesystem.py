@@ -26,6 +26,7 @@ from fuse_mount.vfs.interface import (
     Timeouts,
     Usage,
 )
+from fuse_mount.vfs.losers import Loss
 from fuse_mount.vfs.metadata import Metadata
 from fuse_mount.vfs.moving import Moving
 from fuse_mount.vfs.names import REPOSITORIES, check_path, new_name, normal, refusal, too_long
@@ -152,7 +153,7 @@ class Vfs:
             ]
         for file in due:
             try:
-                self._saver.save(file, keep=True)
+                self._save_as_itself(file)
             except (OSError, MemstoreError) as error:
                 with state.lock:
                     state.held[file.ino] = (file, now)
@@ -161,6 +162,16 @@ class Vfs:
             else:
                 with state.lock:
                     state.held.pop(file.ino, None)
+
+    def _save_as_itself(self, file: File) -> None:
+        """Commit what was held back. A text that lost is kept beside it, once: not tried again."""
+        try:
+            self._saver.save(file, keep=True)
+        except OSError as error:
+            if isinstance(error.__cause__, Loss):
+                with self._state.lock:
+                    self._saver.refuse_locked(file, errno.ESTALE)
+            raise
 
     def drain(self, deadline_s: float) -> list[str]:
         """See `Filesystem.drain`."""
@@ -178,7 +189,7 @@ class Vfs:
         failed = []
         for file in waiting:
             try:
-                self._saver.save(file, keep=True)
+                self._save_as_itself(file)
             except (OSError, MemstoreError) as error:
                 with state.lock:
                     path = self._tree.path_of(file)

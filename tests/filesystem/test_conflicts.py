@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.files import append, read, refused
 from tests.support.mounted import Place, shows
-from tests.support.waiting import together
+from tests.support.waiting import together, until
 
 BASE = "one\ntwo\nthree\nfour\n"
 
@@ -267,3 +267,20 @@ def test_every_conflict_made_is_detected(place: Place) -> None:
     assert versions + sum(told) == 30
     kept = [len(_losers(files.listdir())) for files in mounts]
     assert kept == told
+
+
+def test_a_held_text_that_lost_is_kept_once(place: Place) -> None:
+    """A temporary name that is saved as itself and loses is told of in the log, and settled."""
+    place.put("/a.md", "one\n")
+    files = place.mount(temp_hold_s=0.0)
+    fd = files.open("a.md", os.O_RDWR)
+    files.rename("a.md", "a.md.tmp")
+    files.pwrite(fd, b"ONE", 0)
+    place.put("/a.md", "uno\n")
+    files.close(fd)
+
+    until(lambda: "/a.md.tmp" in place.texts(), "the rename to be saved as itself")
+
+    shows(files, "a.md.tmp", "uno\n")
+    assert len(_losers(files.listdir(), "a.md.tmp")) == 1
+    assert place.unmount(files) == []
