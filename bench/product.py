@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+import time
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ from bench.harness import (
 MEMSTORE = str(Path(sys.executable).with_name("memstore"))
 _CAPS = {"MEMSTORE_MAX_MEMORIES": "1000000", "MEMSTORE_MAX_BYTES": str(1 << 40)}
 _BATCH = 500
+_IDLE_S = 20.0
+"""The service ends idle connections in its own time; one unused for longer is opened anew."""
 
 
 class Api:
@@ -34,10 +37,14 @@ class Api:
     def __init__(self, host: str, port: int, key: str) -> None:
         self._connection = http.client.HTTPConnection(host, port, timeout=60)
         self._headers = {"x-api-key": key, "content-type": "application/json"}
+        self._used = time.monotonic()
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The answer's object; BenchError for any status but 200."""
         data = None if body is None else json.dumps(body).encode()
+        if time.monotonic() - self._used > _IDLE_S:
+            self._connection.close()
+        self._used = time.monotonic()
         self._connection.request(method, path, body=data, headers=self._headers)
         response = self._connection.getresponse()
         answer = response.read()
