@@ -35,6 +35,7 @@ _EXTENSIONS = (
     memories.extensions,
     events.extensions,
     stores.extensions,
+    versions.extensions,
     rejected_writes.extensions,
     sessions.extensions,
     keys.extensions,

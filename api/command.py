@@ -85,7 +85,12 @@ def _run(
         raise Stop(USAGE, refusal.message) from None
     _make_private(settings.data_dir)
     options = server.Options(
-        settings.database_url, *caps, extensions, heartbeat=heartbeat, log_level=log_level
+        settings.database_url,
+        *caps,
+        extensions,
+        heartbeat=heartbeat,
+        log_level=log_level,
+        keys=settings.key_source,
     )
     try:
         sockets = listen.bind(addresses)

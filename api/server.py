@@ -27,6 +27,7 @@ from api.feeds import HEARTBEAT_SECONDS
 from memstore.model import limits
 from memstore.model.errors import Unavailable
 from memstore.service import Service
+from memstore.settings import KeySource
 
 GRACE_SECONDS = 10
 """How long requests in flight may take to finish at the end."""
@@ -45,10 +46,16 @@ class Options:
     extensions: bool = True
     heartbeat: float = HEARTBEAT_SECONDS
     log_level: str = "warning"
+    keys: KeySource | None = None
 
     def open(self) -> Service:
         """The service over the database."""
-        return Service(self.database_url, max_memories=self.max_memories, max_bytes=self.max_bytes)
+        return Service(
+            self.database_url,
+            max_memories=self.max_memories,
+            max_bytes=self.max_bytes,
+            keys=self.keys,
+        )
 
 
 class Server(uvicorn.Server):
@@ -115,6 +122,7 @@ def serve(
 ) -> None:
     """Serve on bound sockets until SIGTERM or SIGINT; `ready` is called once, when it can answer."""
     _raise_file_limit()
+    _leave_no_core()
     logs.setup(options.log_level)
     if workers > 1:
         _supervise(options, sockets, workers, ready)
@@ -153,6 +161,12 @@ def _write_private(path: Path, text: str) -> None:
         draft.replace(path)
     except OSError as error:
         raise Unavailable(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def _leave_no_core() -> None:
+    """A core dump would hold texts and keys in plain: write none."""
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _raise_file_limit() -> None:

@@ -31,7 +31,7 @@ from memstore.model.preconditions import ContentIs
 from memstore.model.rejected_writes import Reason, RejectedWrite, State
 from memstore.model.sessions import Attachment, Session
 from memstore.model.stores import Store, StoreUsage
-from memstore.model.versions import Version, VersionFilter
+from memstore.model.versions import Receipt, Version, VersionFilter
 
 
 class NotSupported(MemstoreError):
@@ -230,6 +230,13 @@ class Backend(Protocol):
 
         HeadNotRedactable for the head of a live memory. A second call changes nothing. Works on
         archived stores. Needs `redact`; refused to sessions.
+        """
+        ...
+
+    def redaction_receipt(self, store_id: str, version_id: str) -> Receipt:
+        """What a redaction destroyed where, when and by whom, signed (*extension*).
+
+        NotFound when the version was not redacted, or before receipts were kept. Needs `read`.
         """
         ...
 

@@ -10,15 +10,13 @@ from starlette.responses import Response
 from api import wire
 from api.requests import FromQuery, JsonRoute, LimitQuery, PageQuery, Port, ToQuery, ViewQuery
 from api.schemas.requests import Nothing
-from api.schemas.responses import PageOut, VersionOut
+from api.schemas.responses import PageOut, ReceiptOut, VersionOut
 from memstore.model.limits import PAGE_DEFAULT
 from memstore.model.versions import VersionFilter
 
-router = APIRouter(
-    prefix="/v1/memory_stores/{memory_store_id}/memory_versions",
-    route_class=JsonRoute,
-    tags=["versions"],
-)
+_PREFIX = "/v1/memory_stores/{memory_store_id}/memory_versions"
+router = APIRouter(prefix=_PREFIX, route_class=JsonRoute, tags=["versions"])
+extensions = APIRouter(prefix=_PREFIX, route_class=JsonRoute, tags=["versions"])
 
 
 @router.get("", response_model=PageOut[VersionOut])
@@ -68,3 +66,9 @@ def redact_version(
 ) -> Response:
     """Destroy a version's text, path, size and hash; keep who and when."""
     return wire.reply(wire.version(port.redact_version(memory_store_id, memory_version_id)))
+
+
+@extensions.get("/{memory_version_id}/receipt", response_model=ReceiptOut)
+def redaction_receipt(port: Port, memory_store_id: str, memory_version_id: str) -> Response:
+    """What a redaction destroyed where, when and by whom, signed."""
+    return wire.reply(port.redaction_receipt(memory_store_id, memory_version_id))

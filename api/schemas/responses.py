@@ -102,6 +102,25 @@ class VersionOut(BaseModel):
     redacted_by: ActorOut | None
 
 
+class ReceiptOut(BaseModel):
+    """What a redaction destroyed; signed by Ed25519 over the JSON of all but `signature`.
+
+    That JSON has its keys sorted, no spaces, and ASCII only. `kept` is the epoch that now has the
+    keys of the versions that were sealed beside it.
+    """
+
+    type: Literal["redaction_receipt"]
+    store_id: str
+    version_id: str
+    memory_id: str
+    operation: Operation
+    redacted_at: datetime
+    redacted_by: ActorOut | None
+    destroyed: list[dict[str, str]]
+    kept: dict[str, Any]
+    signature: dict[str, str]
+
+
 class RejectedWriteOut(BaseModel):
     """A text that lost a conflict.
 

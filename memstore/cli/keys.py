@@ -8,12 +8,14 @@ import typer
 
 from memstore.cli import names, output
 from memstore.cli.options import AsJson
-from memstore.cli.service import opened
+from memstore.cli.service import opened, settings
 from memstore.model import clock, objects
 from memstore.model.access import SCOPES, validate_scopes
 from memstore.model.limits import PAGE_MAX
 
-app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API keys.")
+app = typer.Typer(
+    no_args_is_help=True, help="Make, list and revoke API keys; rotate the master key."
+)
 
 
 @app.command()
@@ -60,6 +62,37 @@ def list_(json: AsJson = False) -> None:
             for key in found
         ],
     )
+
+
+@app.command("rotate-master")
+def rotate_master(
+    data_dir: Annotated[
+        str | None, typer.Option("--data-dir", metavar="DIR", help="Where the database lives.")
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option("--database", metavar="URL", help="sqlite:///FILE, postgresql://..."),
+    ] = None,
+    new_file: Annotated[
+        str | None,
+        typer.Option(
+            "--new-file", metavar="FILE", help="Use the key in FILE, made when it is not there."
+        ),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Put every key under a new master key; texts stay as they are, the service may run."""
+    from memstore.service.database import rotate_master as rotate
+
+    own = settings(data_dir=data_dir, database_url=database)
+    rotate(own.key_source, new_file)
+    where = new_file or str(own.key_source.master_file)
+    if json:
+        output.as_json({"type": "master_key_rotated", "file": where})
+    else:
+        output.line(f"The master key is now the one in {where}.")
+    if new_file is not None:
+        output.tell("Let MEMSTORE_MASTER_KEY_FILE name that file, then restart the service.")
 
 
 @app.command()

@@ -19,6 +19,7 @@ from memstore.cli import (
     keys,
     memories,
     output,
+    redact,
     rejected,
     sessions,
     stores,
@@ -56,7 +57,7 @@ def _main(
 
 up.register(app)
 app.add_typer(stores.app, name="store")
-for _module in (memories, edit, versions):
+for _module in (memories, edit, versions, redact):
     _module.register(app)
 app.add_typer(rejected.app, name="rejected")
 app.add_typer(sessions.app, name="session")

@@ -1,4 +1,4 @@
-"""`log`, `show`, `diff`, `redact`: what happened to a memory."""
+"""`log`, `show`, `diff`: what happened to a memory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import typer
 
 from memstore.cli import names, output
 from memstore.cli.exits import NOT_FOUND, USAGE, Stop
-from memstore.cli.options import AsJson, MaybePath, OneVersion, StoreName, Yes
+from memstore.cli.options import AsJson, MaybePath, OneVersion, StoreName
 from memstore.cli.service import opened
 from memstore.model import clock, objects
 from memstore.model.actors import Actor
-from memstore.model.errors import HeadNotRedactable, NotFound
+from memstore.model.errors import NotFound
 from memstore.model.limits import PAGE_MAX
 from memstore.model.memories import Memory
 from memstore.model.versions import OPERATIONS, Version, VersionFilter
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (log, show, diff, redact):
+    for command in (log, show, diff):
         app.command()(command)
 
 
@@ -34,13 +34,18 @@ def history(
 
     Two walks when there is no such memory now: the API finds versions by memory, not by path.
     """
-    versions = list(_versions(backend, store, VersionFilter()))
+    versions = all_versions(backend, store)
     ever = {version.memory_id for version in versions if version.path == path}
     if not ever:
         raise NotFound("memory", path, message=f"No memory was ever at {path!r}.")
     if where == VersionFilter():
         return [version for version in versions if version.memory_id in ever]
     return [v for v in _versions(backend, store, where) if v.memory_id in ever]
+
+
+def all_versions(backend: Backend, store: str) -> list[Version]:
+    """Every version of a store, newest first."""
+    return _versions(backend, store, VersionFilter())
 
 
 def _versions(backend: Backend, store: str, where: VersionFilter) -> list[Version]:
@@ -202,49 +207,3 @@ def _unified(old: Version, new: Version) -> str:
         f"{new.path or '/dev/null'}\t{new.id}",
     )
     return "".join(line if line.endswith("\n") else line + marked for line in lines)
-
-
-def redact(
-    store: StoreName,
-    path: MaybePath = None,
-    version: OneVersion = None,
-    yes: Yes = False,
-    json: AsJson = False,
-) -> None:
-    """Destroy a version's text, path, size and hash; who and when stay.
-
-    With PATH alone: every version of whatever was there but the one that is live now.
-    """
-    with opened() as backend:
-        id = names.store_id(backend, store)
-        if version is not None:
-            output.confirm(f"Destroy the text of version {version}, for ever?", yes=yes)
-            done = [backend.redact_version(id, version)]
-        elif path is not None:
-            done = _redact_history(backend, id, names.memory_path(path), yes=yes)
-        else:
-            raise Stop(USAGE, "Name a version with --version, or the memory's PATH.")
-    if not json:
-        for one in done:
-            output.line(one.id)
-    elif version is not None:
-        output.as_json(objects.version(done[0]))
-    else:
-        output.data(objects.version(one) for one in done)
-
-
-def _redact_history(backend: Backend, store: str, path: str, *, yes: bool) -> list[Version]:
-    open_ones = [v for v in history(backend, store, path) if v.redacted_at is None]
-    output.confirm(
-        f"Destroy the texts of up to {len(open_ones)} versions of {path!r}, for ever?", yes=yes
-    )
-    done = []
-    for version in open_ones:
-        try:
-            done.append(backend.redact_version(store, version.id))
-        except HeadNotRedactable:
-            output.tell(
-                f"Version {version.id} is live and stays: "
-                "write a new version or delete the memory, then redact it."
-            )
-    return done

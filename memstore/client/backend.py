@@ -37,7 +37,7 @@ from memstore.model.preconditions import ContentIs
 from memstore.model.rejected_writes import Reason, RejectedWrite, State
 from memstore.model.sessions import Attachment, Session
 from memstore.model.stores import Store, StoreUsage
-from memstore.model.versions import Version, VersionFilter
+from memstore.model.versions import Receipt, Version, VersionFilter
 
 Value = TypeVar("Value")
 
@@ -352,6 +352,11 @@ class RemoteBackend:
     def redact_version(self, store_id: str, version_id: str) -> Version:
         """Destroy a version's text, path, size and hash; see the port."""
         return self._post(f"{_version(store_id, version_id)}/redact", None, wire.version)
+
+    def redaction_receipt(self, store_id: str, version_id: str) -> Receipt:
+        """The signed receipt of a redaction (*extension*)."""
+        path = f"{_version(store_id, version_id)}/receipt"
+        return self._get(path, None, dict, extension=True)
 
     # Rejected writes
 

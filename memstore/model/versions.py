@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from memstore.model.actors import Actor
 
@@ -35,6 +35,15 @@ class Version:
     created_by: Actor | None
     redacted_at: datetime | None
     redacted_by: Actor | None
+
+
+Receipt = dict[str, Any]
+"""A redaction's signed receipt, as the API shows it.
+
+`store_id`, `version_id`, `memory_id`, `operation`, `redacted_at`, `redacted_by`; `destroyed`, a
+list of where and what; `kept`, the epoch of what was sealed beside it; and `signature`: Ed25519
+over the JSON of all the rest (keys sorted, no spaces, ASCII), with its `public_key`, in base64.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from memstore.model.preconditions import ContentIs
 from memstore.model.rejected_writes import Reason, RejectedWrite, State
 from memstore.model.sessions import Attachment, Session
 from memstore.model.stores import Store, StoreUsage
-from memstore.model.versions import Version, VersionFilter
+from memstore.model.versions import Receipt, Version, VersionFilter
 from memstore.service import (
     access,
     changes,
@@ -207,6 +207,9 @@ class LocalBackend:
 
     def redact_version(self, store_id: str, version_id: str) -> Version:  # noqa: D102
         return redaction.redact(self._core, self._caller, store_id, version_id)
+
+    def redaction_receipt(self, store_id: str, version_id: str) -> Receipt:  # noqa: D102
+        return redaction.receipt(self._core, self._caller, store_id, version_id)
 
     # Rejected writes
 

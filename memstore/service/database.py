@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from memstore.model import limits
 from memstore.model.access import Caller
@@ -14,9 +15,8 @@ from memstore.service.core import Core
 from memstore.service.hub import Hub
 from memstore.settings import KeySource, Settings
 from memstore.storage import check as storage_check
-from memstore.storage import destruction, restored
+from memstore.storage import destruction, keyring, restored
 from memstore.storage.engine import Committed, Engine, open_engine
-from memstore.storage.keyring import open_keyring
 from memstore.storage.migrations import REVISIONS, SEALED_SINCE, migrate
 
 HEARTBEAT_SECONDS = 15.0
@@ -54,7 +54,7 @@ def _unlock(engine: Engine, url: str, source: KeySource | None) -> bool:
     """Give the engine its keys; whether the database was sealed already."""
     revision = engine.schema_revision()
     sealed = revision is not None and revision >= SEALED_SINCE
-    engine.keys = open_keyring(source or Settings().key_source_of(url), data=sealed)
+    engine.keys = keyring.open_keyring(source or Settings().key_source_of(url), data=sealed)
     engine.settled = partial(destruction.settle, engine)
     return sealed
 
@@ -70,6 +70,29 @@ def check(url: str, source: KeySource | None = None) -> list[str]:
             raise Invalid("The database is of another version: run `memstore migrate` first.")
         _unlock(engine, url, source)
         return storage_check.check(engine)
+    finally:
+        engine.close()
+
+
+def rotate_master(source: KeySource, new_file: str | None = None) -> None:
+    """Put every key under a new master key; see `memstore.storage.keyring.rotate_master`."""
+    keyring.rotate_master(source, new_file)
+
+
+def verify_receipt(url: str, source: KeySource, receipt: Mapping[str, Any]) -> list[str]:
+    """Why a receipt is not to be believed, one sentence each; empty when it is true.
+
+    It must be signed by this database's key store, and the database must still be as it says.
+    """
+    engine = open_engine(url, lambda touched: None, create=False)
+    try:
+        if engine.schema_revision() != REVISIONS[-1]:
+            raise Invalid("The database is of another version: run `memstore migrate` first.")
+        _unlock(engine, url, source)
+        if not keyring.is_signed(receipt, engine.keys.public_key):
+            return ["The receipt is not signed by this service, or was changed since."]
+        with engine.read() as tx:
+            return destruction.contradictions(tx, receipt)
     finally:
         engine.close()
 

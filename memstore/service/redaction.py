@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 from memstore.model.access import Caller
-from memstore.model.errors import HeadNotRedactable
-from memstore.model.versions import Version
-from memstore.service.core import Core, judged, keys_only, lock_store
+from memstore.model.errors import HeadNotRedactable, NotFound
+from memstore.model.versions import Receipt, Version
+from memstore.service.core import Core, judged, keys_only, lock_store, see_store
 from memstore.service.versions import find
 from memstore.storage import destruction, events, memories
 from memstore.storage.statement import Tx
@@ -40,3 +42,17 @@ def redact(core: Core, caller: Caller, store_id: str, version_id: str) -> Versio
         return find(tx, store_id, version_id, "basic")
 
     return core.engine.write(work)
+
+
+def receipt(core: Core, caller: Caller, store_id: str, version_id: str) -> Receipt:
+    """The signed receipt of a redaction."""
+    with judged(core, caller, store_id, "read"):
+        pass
+    with core.engine.read() as tx:
+        see_store(tx, caller, store_id)
+        find(tx, store_id, version_id, "basic")
+        found = tx.keys.store.receipt(version_id)
+    if found is None:
+        raise NotFound(message=f"Version {version_id} has no receipt: it was not redacted.")
+    receipt: Receipt = json.loads(found)
+    return receipt

@@ -33,7 +33,7 @@ from typing import Any
 from memstore.model import clock, ids
 from memstore.model.actors import Actor
 from memstore.model.versions import Version
-from memstore.storage import crypto, rejected_writes, stores, versions
+from memstore.storage import rejected_writes, stores, versions
 from memstore.storage.engine import Engine
 from memstore.storage.keystore import Intent
 from memstore.storage.statement import Tx
@@ -133,20 +133,16 @@ def recover(engine: Engine) -> None:
         engine.write(work)
 
 
-def is_undone(tx: Tx, receipt: Mapping[str, Any]) -> list[str]:
-    """Where the live database and key store contradict a receipt, one sentence each."""
+def contradictions(tx: Tx, receipt: Mapping[str, Any]) -> list[str]:
+    """Where the live database and key store are not as a receipt says, one sentence each."""
     store_id, version_id = str(receipt["store_id"]), str(receipt["version_id"])
     found = []
-    version = None
-    try:
-        version = versions.get(tx, store_id, version_id, "basic")
-    except crypto.BadSeal:
-        found.append(f"The version {version_id} cannot be read.")
-    if version is not None:
-        if version.redacted_at is None or version.path or version.content_sha256:
-            found.append(f"The version {version_id} is in the database, and is not redacted.")
-        elif clock.rfc3339(version.redacted_at) != receipt["redacted_at"]:
-            found.append(f"The version {version_id} was redacted at another moment.")
+    if versions.is_there(tx, store_id, version_id):
+        if versions.epoch_of(tx, store_id, version_id) is not None:
+            return [f"The version {version_id} is in the database, and is not redacted."]
+        version = versions.get(tx, store_id, version_id, "full")
+        if version is None or version.redacted_at is None or version.path or version.content:
+            found.append(f"The version {version_id} still says something.")
     for one in receipt["destroyed"]:
         if "id" in one and tx.keys.store.epoch(str(one["id"])) is not None:
             found.append(f"The epoch key {one['id']} is still in the key store.")
