@@ -32,6 +32,7 @@ from memstore.model.errors import Forbidden, Invalid, NotFound
 from memstore.model.sessions import AttachedStore, Attachment, Session
 from memstore.model.stores import Store, slug
 from memstore.settings import Settings
+from memstore.urls import absolute
 
 
 def plan(
@@ -116,11 +117,11 @@ class _Planner:
 
     def _spec(self, store: Store, place: str, key: str | None) -> Spec:
         return Spec(
-            url=self._url,
+            url=absolute(self._url),
             key=key,
             store_id=store.id,
             name=slug(store.name, store.id),
-            place=place,
+            place=str(Path(place).absolute()),
             **self._given,
         )
 

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from memstore.backend import Backend
 from memstore.model.errors import Invalid
+
+_RELATIVE_FILE = re.compile(r"(sqlite(?:\+\w+)?:///)(?!/|:memory:|file:)([^?]+)")
+
+
+def absolute(url: str) -> str:
+    """The URL for a process that runs in another directory: an SQLite file's path is absolute."""
+    relative = _RELATIVE_FILE.match(url)
+    if relative is None:
+        return url
+    prefix, file = relative.groups()
+    return f"{prefix}{Path(file).absolute()}{url[relative.end() :]}"
 
 
 def connect(url: str, *, key: str | None = None) -> Backend:

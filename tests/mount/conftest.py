@@ -40,11 +40,16 @@ class Desk:
         self.running: list[subprocess.Popen[str]] = []
 
     def run(
-        self, *words: str, prefix: tuple[str, ...] = (), **environment: str
+        self,
+        *words: str,
+        prefix: tuple[str, ...] = (),
+        cwd: Path | None = None,
+        **environment: str,
     ) -> subprocess.CompletedProcess[str]:
         """Run `memstore WORDS`."""
         return subprocess.run(
             [*prefix, *COMMAND, *words],
+            cwd=cwd,
             env={**self.environment, **environment},
             capture_output=True,
             text=True,

@@ -265,6 +265,25 @@ def test_an_sqlite_url_needs_no_service(desk: Desk, tmp_path: Path) -> None:
     backend.close()
 
 
+def test_relative_places_are_the_users_own(desk: Desk) -> None:
+    """DIR, --root and an SQLite URL are relative to where the command is typed, not to the daemon."""
+    made = desk.run("mount", desk.store_id, "here", cwd=desk.path)
+    below = desk.run("mount", desk.store_id, "--root", "below", cwd=desk.path)
+    url = {"MEMSTORE_BASE_URL": "sqlite:///own.db", "MEMSTORE_API_KEY": ""}
+    assert desk.run("store", "create", "own", cwd=desk.path, **url).returncode == 0
+    local = desk.run("mount", "own", "local", cwd=desk.path, **url)
+    for done in (made, below, local):
+        assert done.returncode == 0, done.stderr
+    assert desk.path / "here" in desk.mounts()
+    assert desk.path / "below" in {place.parent for place in desk.mounts()}
+    assert desk.path / "local" in desk.mounts()
+    (desk.path / "local" / "a.md").write_text("mine\n")
+    told = desk.run("cat", "own", "a.md", cwd=desk.path, **url)
+    assert told.stdout == "mine\n"
+    for place in desk.mounts():
+        desk.umount(place)
+
+
 def test_the_mount_table_tells_the_store(desk: Desk) -> None:
     """`mount` shows type, source and the safe options."""
     desk.mount()
