@@ -212,24 +212,42 @@ def _close_on_exec(binding: Any) -> None:
 
 
 def _adapted(binding: Any) -> Any:
-    """The binding's `FUSE` with what it loses put back: rename's flags, and exact time marks."""
+    """The binding's `FUSE` with what it loses put back: exact time marks; in `mfusepy` over libfuse
+    3 also rename's flags, and the open file of a change, which comes without a path then."""
 
     class Adapted(binding.FUSE):  # type: ignore[misc]
-        def rename_fuse_3(self, old: bytes, new: bytes, flags: int) -> int:
-            source, target = codecs.decode(old, _CODEC), codecs.decode(new, _CODEC)
-            return int(self.operations.rename(source, target, flags))
-
-        def utimens(self, path: bytes | None, buf: Any, *_file: Any) -> int:
+        def _set_times(self, path: bytes | None, buf: Any, file: Any = None) -> int:
             times = (mark(buf.contents.actime), mark(buf.contents.modtime)) if buf else (NOW, NOW)
-            name = None if path is None else codecs.decode(path, _CODEC)
-            return int(self.operations.set_times(name, times))
+            return int(self.operations.set_times(_text(path), times, _opened(file)))
 
-    if hasattr(binding.FUSE, "utimens_fuse_2"):
-        Adapted.utimens_fuse_2 = Adapted.utimens_fuse_3 = Adapted.utimens
-        del Adapted.utimens
-    else:
-        del Adapted.rename_fuse_3
-    return Adapted
+    if not hasattr(binding.FUSE, "utimens_fuse_2"):
+        Adapted.utimens = Adapted._set_times
+        return Adapted
+
+    class AdaptedTo3(Adapted):
+        utimens_fuse_2 = utimens_fuse_3 = Adapted._set_times
+
+        def rename_fuse_3(self, old: bytes, new: bytes, flags: int) -> int:
+            return int(self.operations.rename(_text(old), _text(new), flags))
+
+        def truncate_fuse_3(self, path: bytes | None, size: int, file: Any) -> int:
+            return int(self.operations.truncate(_text(path), size, _opened(file)))
+
+        def chmod_fuse_3(self, path: bytes | None, mode: int, file: Any) -> int:
+            return int(self.operations.chmod(_text(path), mode, _opened(file)))
+
+        def chown_fuse_3(self, path: bytes | None, uid: int, gid: int, file: Any) -> int:
+            return int(self.operations.chown(_text(path), uid, gid, _opened(file)))
+
+    return AdaptedTo3
+
+
+def _text(path: bytes | None) -> str | None:
+    return None if path is None else codecs.decode(path, _CODEC)
+
+
+def _opened(file: Any) -> Any:
+    return file.contents if file else None
 
 
 def _operations_for(binding: Any) -> type[PortableOperations]:

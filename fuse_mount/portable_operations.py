@@ -140,22 +140,22 @@ class PortableOperations:
         return 0
 
     @_answer
-    def chmod(self, path: str, mode: int) -> int:
-        """chmod(2)."""
-        return self._change(path, AttrChange(mode=mode))
+    def chmod(self, path: str | None, mode: int, info: Any = None) -> int:
+        """chmod(2); fchmod(2) with the open file, where libfuse passes it."""
+        return self._change(path, AttrChange(mode=mode), info)
 
     @_answer
-    def chown(self, path: str, uid: int, gid: int) -> int:
+    def chown(self, path: str | None, uid: int, gid: int, info: Any = None) -> int:
         """chown(2); -1 leaves one as it is."""
         unsigned = (1 << 32) - 1
         owner, group = (None if who in (-1, unsigned) else who for who in (uid, gid))
-        return self._change(path, AttrChange(uid=owner, gid=group))
+        return self._change(path, AttrChange(uid=owner, gid=group), info)
 
     @_answer
-    def set_times(self, path: str | None, times: tuple[Mark, Mark]) -> int:
+    def set_times(self, path: str | None, times: tuple[Mark, Mark], info: Any = None) -> int:
         """utimensat(2)."""
         atime, mtime = _instant(times[0]), _instant(times[1])
-        return self._change(path, AttrChange(atime_ns=atime, mtime_ns=mtime))
+        return self._change(path, AttrChange(atime_ns=atime, mtime_ns=mtime), info)
 
     utimens = set_times
 
