@@ -116,10 +116,13 @@ def abort(point: Mountpoint) -> None:
 def prepare(path: Path) -> list[Path]:
     """Make a place ready to be mounted on: an empty directory, made when missing; the directories
     made. A mount whose driver has died is removed first. MountError says what is in the way."""
-    if mounted_type(path) == FSTYPE and not stale(path):
-        raise MountError.usage(
-            f"{path} is mounted already. Run `memstore umount {path}` first, or choose another place."
-        )
+    if mounted_type(path) == FSTYPE:
+        if not stale(path):
+            raise MountError.usage(
+                f"{path} is mounted already. Run `memstore umount {path}` first, "
+                "or choose another place."
+            )
+        clear_stale(path)
     try:
         information = path.lstat()
     except FileNotFoundError:
@@ -146,12 +149,15 @@ def prepare(path: Path) -> list[Path]:
 
 
 def stale(path: Path) -> bool:
-    """Whether the mount at a path has lost its driver. One that hangs has not."""
+    """Whether the mount at a path has lost its driver. One that hangs has not.
+
+    statfs(2) is asked: attributes the kernel would still answer from its memory.
+    """
     answers: list[int] = []
 
     def ask() -> None:
         try:
-            os.lstat(path)
+            os.statvfs(path)
             answers.append(0)
         except OSError as error:
             answers.append(error.errno or 0)

@@ -115,6 +115,18 @@ def test_a_killed_driver_is_replaced(desk: Desk) -> None:
     desk.umount()
 
 
+def test_a_dead_mount_is_noticed_though_the_kernel_remembers_it(desk: Desk) -> None:
+    """Mounting again works at once, while stat(2) of the dead mount is still answered from memory."""
+    process = desk.mount_here()
+    (desk.place / "kept.md").write_text("acknowledged\n")
+    os.stat(desk.place)
+    process.kill()
+    process.communicate(timeout=WAIT_SECONDS)
+    desk.mount()
+    assert (desk.place / "kept.md").read_text() == "acknowledged\n"
+    desk.umount()
+
+
 def test_umount_clears_a_dead_mount(desk: Desk) -> None:
     """`umount` removes what a killed driver left."""
     process = desk.mount_here()
