@@ -19,7 +19,7 @@ from memstore.model import limits
 from memstore.model.actors import Actor
 from memstore.model.clock import rfc3339_us, to_us
 from memstore.model.events import Event
-from memstore.model.versions import Version
+from memstore.model.versions import OPERATIONS, Version
 
 FIRST_PAST_INO = 1 << 52
 """Inode numbers and handles from here on are the past's; the tree's own are small."""
@@ -61,13 +61,14 @@ def of_version(version: Version) -> Moment:
 
 def of_event(event: Event) -> Moment | None:
     """The version that a `memory.*` event tells of."""
-    if not event.kind.startswith("memory.") or not event.memory_id or not event.version_id:
+    operation = event.kind.removeprefix("memory.")
+    if operation not in OPERATIONS or not event.memory_id or not event.version_id:
         return None
     return Moment(
         event.version_id,
         event.memory_id,
         event.path,
-        event.kind.removeprefix("memory."),
+        operation,
         event.content_size_bytes or 0,
         event.content_sha256 or "",
         to_us(event.created_at),
