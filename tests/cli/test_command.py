@@ -32,7 +32,7 @@ def test_help_lists_every_command(memstore: Command) -> None:
     listed = memstore.good("--help").out
     for name in (
         *("up", "down", "status", "serve", "mount", "store", "ls", "cat", "put", "edit", "mv"),
-        *("rm", "log", "show", "diff", "redact", "session", "key", "check", "migrate"),
+        *("rm", "log", "show", "diff", "redact", "session", "key", "check", "migrate", "verify"),
     ):
         assert f"\n  {name} " in listed, name
     assert "could not be loaded" not in listed
