@@ -18,9 +18,11 @@ from api.requests import call_of
 from api.routes import (
     events,
     health,
+    history,
     keys,
     memories,
     rejected_writes,
+    rollback,
     sessions,
     stores,
     versions,
@@ -37,6 +39,8 @@ _EXTENSIONS = (
     stores.extensions,
     versions.extensions,
     rejected_writes.extensions,
+    rollback.extensions,
+    history.extensions,
     sessions.extensions,
     keys.extensions,
 )

@@ -29,6 +29,7 @@ from memstore.model.memories import Change, Memory, MemoryPrefix, View
 from memstore.model.pages import Page
 from memstore.model.preconditions import ContentIs
 from memstore.model.rejected_writes import Reason, RejectedWrite, State
+from memstore.model.rollback import Rollback, RollbackTarget
 from memstore.model.sessions import Attachment, Session
 from memstore.model.stores import Store, StoreUsage
 from memstore.model.versions import Receipt, Version, VersionFilter
@@ -237,6 +238,35 @@ class Backend(Protocol):
         """What a redaction destroyed where, when and by whom, signed (*extension*).
 
         NotFound when the version was not redacted, or before receipts were kept. Needs `read`.
+        """
+        ...
+
+    def list_history(
+        self,
+        store_id: str,
+        path: str,
+        *,
+        where: VersionFilter = VersionFilter(),
+        view: View = "basic",
+        limit: int = PAGE_DEFAULT,
+        page: str | None = None,
+    ) -> Page[Version]:
+        """Versions of every memory that is or ever was at a path or below it (*extension*).
+
+        Newest first; each memory with all its versions, also those from before it came to the
+        path and after it left. Nothing ever there: an empty page. Needs `read`.
+        """
+        ...
+
+    def rollback(self, store_id: str, target: RollbackTarget, *, dry_run: bool = False) -> Rollback:
+        """Undo what the target says, as one act in one transaction (*extension*).
+
+        It adds versions, by the caller, and removes none. What cannot be undone cleanly is listed
+        as a conflict and left alone: a redacted version is needed, others have changed the same
+        lines, another memory is in the way. A memory that was deleted comes back as a new one
+        with its text and path. A dry run changes nothing and tells the same with diffs.
+        StoreFull when the store's caps do not hold what comes back; StoreArchived, in a dry run
+        too; NotFound of the version. Needs `write`; `read` is enough for a dry run.
         """
         ...
 

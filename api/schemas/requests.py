@@ -6,10 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from api.requests import Moment
 from memstore.model.access import Scope
 from memstore.model.memories import Change, CreateMemory, DeleteMemory, UpdateMemory
 from memstore.model.preconditions import ContentIs
 from memstore.model.rejected_writes import Reason
+from memstore.model.rollback import RollbackTarget
 from memstore.model.sessions import Attachment
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 lowercase hex digits.")]
@@ -128,6 +130,32 @@ class RejectedWriteApply(Body):
     def belief(self) -> ContentIs | None:
         """The precondition, if there is one."""
         return None if self.precondition is None else self.precondition.value()
+
+
+class RollbackRequest(Body):
+    """What to go back to, or whose writes to undo: exactly one of the first five.
+
+    `path` narrows it to the memory at that path or those below it.
+    """
+
+    memory_version_id: str | None = None
+    to: Moment | None = None
+    session_id: str | None = None
+    api_key_id: str | None = None
+    actor_id: str | None = None
+    path: str | None = None
+    dry_run: bool = False
+
+    def value(self) -> RollbackTarget:
+        """As the model has it."""
+        return RollbackTarget(
+            version_id=self.memory_version_id,
+            to=self.to,
+            session_id=self.session_id,
+            api_key_id=self.api_key_id,
+            actor_id=self.actor_id,
+            path=self.path,
+        )
 
 
 def _only_stores(resource: Any) -> Any:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from memstore.model.access import Access, Scope
 from memstore.model.events import EventKind
 from memstore.model.rejected_writes import Reason, State
+from memstore.model.rollback import Outcome
 from memstore.model.versions import Operation
 
 Item = TypeVar("Item")
@@ -145,6 +146,31 @@ class RejectedWriteOut(BaseModel):
     created_by: ActorOut | None
     resolved_at: datetime | None
     resolved_by: ActorOut | None
+
+
+class RollbackChangeOut(BaseModel):
+    """What a rollback did, or would do, with one memory; `diff` in a dry run only."""
+
+    memory_id: str
+    path: str | None
+    old_path: str | None
+    operation: Operation | None
+    version_id_before: str | None
+    version_id_after: str | None
+    outcome: Outcome
+    reason: str | None
+    diff: str | None
+    diff_omitted: bool
+
+
+class RollbackOut(BaseModel):
+    """A rollback; going back to the moment `before` undoes it."""
+
+    type: Literal["rollback"]
+    memory_store_id: str
+    dry_run: bool
+    before: datetime | None
+    changes: list[RollbackChangeOut]
 
 
 class EventOut(BaseModel):

@@ -35,6 +35,7 @@ from memstore.model.memories import (
 from memstore.model.pages import Page
 from memstore.model.preconditions import ContentIs
 from memstore.model.rejected_writes import Reason, RejectedWrite, State
+from memstore.model.rollback import Rollback, RollbackTarget
 from memstore.model.sessions import Attachment, Session
 from memstore.model.stores import Store, StoreUsage
 from memstore.model.versions import Receipt, Version, VersionFilter
@@ -331,18 +332,7 @@ class RemoteBackend:
         page: str | None = None,
     ) -> Page[Version]:
         """Versions of a store, newest first; see the port."""
-        query = {
-            "memory_id": where.memory_id,
-            "operation": where.operation,
-            "session_id": where.session_id,
-            "api_key_id": where.api_key_id,
-            "service_account_id": where.service_account_id,
-            "created_at[gte]": wire.query_time(where.created_from),
-            "created_at[lte]": wire.query_time(where.created_to),
-            "view": view,
-            "limit": limit,
-            "page": page,
-        }
+        query = {**wire.version_query(where), "view": view, "limit": limit, "page": page}
         return self._page(f"{_store(store_id)}/memory_versions", query, wire.version)
 
     def get_version(self, store_id: str, version_id: str, *, view: View = "full") -> Version:
@@ -357,6 +347,35 @@ class RemoteBackend:
         """The signed receipt of a redaction (*extension*)."""
         path = f"{_version(store_id, version_id)}/receipt"
         return self._get(path, None, dict, extension=True)
+
+    def list_history(
+        self,
+        store_id: str,
+        path: str,
+        *,
+        where: VersionFilter = VersionFilter(),
+        view: View = "basic",
+        limit: int = PAGE_DEFAULT,
+        page: str | None = None,
+    ) -> Page[Version]:
+        """Versions of what is or was at a path or below it, newest first (*extension*)."""
+        query = {
+            "path": path,
+            **wire.version_query(where),
+            "view": view,
+            "limit": limit,
+            "page": page,
+        }
+        return self._page(f"{_store(store_id)}/history", query, wire.version, extension=True)
+
+    def rollback(self, store_id: str, target: RollbackTarget, *, dry_run: bool = False) -> Rollback:
+        """Undo what the target says (*extension*).
+
+        Not sent again when its answer was lost: the second would not tell what the first did.
+        """
+        body = wire.rollback_body(target, dry_run)
+        path = f"{_store(store_id)}/rollback"
+        return self._post(path, body, wire.rollback, once=not dry_run, extension=True)
 
     # Rejected writes
 

@@ -25,9 +25,10 @@ from memstore.model.pages import Page
 from memstore.model.paths import validate as validate_path
 from memstore.model.preconditions import ContentIs
 from memstore.model.rejected_writes import RejectedWrite
+from memstore.model.rollback import OUTCOMES, Rollback, RollbackChange, RollbackTarget
 from memstore.model.sessions import AttachedStore, Attachment, Session
 from memstore.model.stores import Store, StoreUsage
-from memstore.model.versions import Version
+from memstore.model.versions import Version, VersionFilter
 
 Value = TypeVar("Value")
 Json = dict[str, Any]
@@ -163,6 +164,44 @@ def rejected_write(data: Json) -> RejectedWrite:
         _maybe(data["resolved_at"]),
         Actor.from_wire(data["resolved_by"]),
     )
+
+
+def rollback(data: Json) -> Rollback:
+    """A `rollback`."""
+    changes = tuple(map(_rollback_change, data["changes"]))
+    return Rollback(data["memory_store_id"], data["dry_run"], _maybe(data["before"]), changes)
+
+
+def _rollback_change(data: Json) -> RollbackChange:
+    if data["outcome"] not in OUTCOMES:
+        raise ValueError("an outcome that is none")
+    return RollbackChange(
+        data["memory_id"],
+        data["path"],
+        data["old_path"],
+        data["operation"],
+        data["version_id_before"],
+        data["version_id_after"],
+        data["outcome"],
+        data["reason"],
+        data["diff"],
+        data["diff_omitted"],
+    )
+
+
+def rollback_body(target: RollbackTarget, dry_run: bool) -> Json:
+    """The body of a rollback."""
+    return {
+        "dry_run": dry_run,
+        **given(
+            memory_version_id=target.version_id,
+            to=query_time(target.to),
+            session_id=target.session_id,
+            api_key_id=target.api_key_id,
+            actor_id=target.actor_id,
+            path=target.path,
+        ),
+    }
 
 
 def event(data: Json) -> Event:
@@ -321,3 +360,16 @@ def given(**fields: Any) -> Json:
 def query_time(value: datetime | None) -> str | None:
     """A time filter of a query."""
     return None if value is None else clock.rfc3339(value)
+
+
+def version_query(where: VersionFilter) -> Json:
+    """The filters of a listing of versions."""
+    return {
+        "memory_id": where.memory_id,
+        "operation": where.operation,
+        "session_id": where.session_id,
+        "api_key_id": where.api_key_id,
+        "service_account_id": where.service_account_id,
+        "created_at[gte]": query_time(where.created_from),
+        "created_at[lte]": query_time(where.created_to),
+    }

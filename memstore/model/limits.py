@@ -33,3 +33,6 @@ BATCH_CHANGES = 1_000
 """Changes in one batch."""
 BATCH_REQUEST_BYTES = 16_777_216
 """The body of a batch: many small texts, or a directory rename."""
+
+ROLLBACK_DIFF_BYTES = 4_194_304
+"""Diffs, in characters altogether, after which a dry run of a rollback leaves the rest out."""

@@ -16,6 +16,7 @@ from memstore.model.events import Event, EventPage
 from memstore.model.memories import Memory, MemoryPrefix
 from memstore.model.pages import Page
 from memstore.model.rejected_writes import RejectedWrite
+from memstore.model.rollback import Rollback, RollbackChange
 from memstore.model.sessions import AttachedStore, Session
 from memstore.model.stores import Store, StoreUsage
 from memstore.model.versions import Version
@@ -129,6 +130,32 @@ def rejected_write(write: RejectedWrite) -> Json:
         "created_by": _actor(write.created_by),
         "resolved_at": _moment(write.resolved_at),
         "resolved_by": _actor(write.resolved_by),
+    }
+
+
+def rollback(rollback: Rollback) -> Json:
+    """A `rollback`."""
+    return {
+        "type": "rollback",
+        "memory_store_id": rollback.store_id,
+        "dry_run": rollback.dry_run,
+        "before": _moment(rollback.before),
+        "changes": [_rollback_change(change) for change in rollback.changes],
+    }
+
+
+def _rollback_change(change: RollbackChange) -> Json:
+    return {
+        "memory_id": change.memory_id,
+        "path": change.path,
+        "old_path": change.old_path,
+        "operation": change.operation,
+        "version_id_before": change.version_id_before,
+        "version_id_after": change.version_id_after,
+        "outcome": change.outcome,
+        "reason": change.reason,
+        "diff": change.diff,
+        "diff_omitted": change.diff_omitted,
     }
 
 

@@ -21,6 +21,7 @@ from memstore.model.memories import (
 from memstore.model.pages import Page
 from memstore.model.preconditions import ContentIs
 from memstore.model.rejected_writes import Reason, RejectedWrite, State
+from memstore.model.rollback import Rollback, RollbackTarget
 from memstore.model.sessions import Attachment, Session
 from memstore.model.stores import Store, StoreUsage
 from memstore.model.versions import Receipt, Version, VersionFilter
@@ -28,9 +29,11 @@ from memstore.service import (
     access,
     changes,
     events,
+    history,
     memories,
     redaction,
     rejected_writes,
+    rollback,
     sessions,
     stores,
     versions,
@@ -210,6 +213,25 @@ class LocalBackend:
 
     def redaction_receipt(self, store_id: str, version_id: str) -> Receipt:  # noqa: D102
         return redaction.receipt(self._core, self._caller, store_id, version_id)
+
+    def list_history(  # noqa: D102
+        self,
+        store_id: str,
+        path: str,
+        *,
+        where: VersionFilter = VersionFilter(),
+        view: View = "basic",
+        limit: int = PAGE_DEFAULT,
+        page: str | None = None,
+    ) -> Page[Version]:
+        return history.list_(
+            self._core, self._caller, store_id, path, where=where, view=view, limit=limit, page=page
+        )
+
+    def rollback(  # noqa: D102
+        self, store_id: str, target: RollbackTarget, *, dry_run: bool = False
+    ) -> Rollback:
+        return rollback.rollback(self._core, self._caller, store_id, target, dry_run=dry_run)
 
     # Rejected writes
 

@@ -53,7 +53,7 @@ def update(core: Core, caller: Caller, store_id: str, change: UpdateMemory, view
 def delete(core: Core, caller: Caller, store_id: str, change: DeleteMemory) -> None:
     """Delete a memory; its history stays."""
     with judged(core, caller, store_id, "write"):
-        step = _deleting(caller, change)
+        step = deleting(caller, change)
 
     def work(tx: Tx) -> None:
         store = lock_store(tx, caller, store_id)
@@ -90,7 +90,7 @@ def _prepared(core: Core, caller: Caller, change: Change) -> Step:
             return creating(core, caller, change)
         if isinstance(change, UpdateMemory):
             return updating(core, caller, change, "basic")
-        return _deleting(caller, change)
+        return deleting(caller, change)
     except Invalid as refusal:
         found = refusal
 
@@ -214,7 +214,7 @@ def _changed(
     return new
 
 
-def _deleting(caller: Caller, change: DeleteMemory) -> Callable[[Tx, LockedStore], None]:
+def deleting(caller: Caller, change: DeleteMemory) -> Callable[[Tx, LockedStore], None]:
     """Judge a delete."""
     expected = None
     if change.expected_content_sha256 is not None:

@@ -54,9 +54,8 @@ def list_(
     with judged(core, caller, store_id, "read"):
         check_view(view)
         limit = pages.page_limit(limit, view)
-        if where.operation is not None and where.operation not in OPERATIONS:
-            raise Invalid("operation is 'created', 'modified' or 'deleted'")
-        filters = _filters(where)
+        check_filter(where)
+        filters = filters_of(where)
         listing = f"versions {store_id} {where!r}"
         before = EVER
         if page is not None:
@@ -65,7 +64,7 @@ def list_(
         last_seq = see_store(tx, caller, store_id)[-1]
         if filters is None:
             return pages.Page((), None)
-        after, end = _between(tx, store_id, last_seq, where)
+        after, end = between(tx, store_id, last_seq, where)
         found = versions.page(
             tx,
             store_id,
@@ -81,7 +80,13 @@ def list_(
     return pages.Page(shown, pages.encode_cursor(listing, shown[-1].seq))
 
 
-def _filters(where: VersionFilter) -> dict[str, Any] | None:
+def check_filter(where: VersionFilter) -> None:
+    """Invalid for an operation that is none."""
+    if where.operation is not None and where.operation not in OPERATIONS:
+        raise Invalid("operation is 'created', 'modified' or 'deleted'")
+
+
+def filters_of(where: VersionFilter) -> dict[str, Any] | None:
     """The storage's filters; None when nothing can match, as for an id of another shape."""
     filters: dict[str, Any] = {}
     actors = {where.session_id, where.api_key_id, where.service_account_id} - {None}
@@ -104,7 +109,7 @@ def _filters(where: VersionFilter) -> dict[str, Any] | None:
     return filters
 
 
-def _between(tx: Tx, store_id: str, last_seq: int, where: VersionFilter) -> tuple[int, int]:
+def between(tx: Tx, store_id: str, last_seq: int, where: VersionFilter) -> tuple[int, int]:
     """The time bounds as seqs: versions above the first and below the second are meant."""
     low, high = time_bounds(where.created_from, where.created_to)
     after, before = 0, EVER

@@ -70,6 +70,7 @@ _HEAD_OF = Statement(
         memories.c.id == _P("id"), memories.c.store_id == _P("store")
     )
 )
+_PATHS = Statement(select(memories.c.path, memories.c.id).where(memories.c.store_id == _P("store")))
 _INSERT = insert_into(memories)
 
 
@@ -184,6 +185,11 @@ def stream(tx: Tx, store_id: str) -> Generator[Memory, None, None]:
                 yield from_row(tx, row)
     finally:
         cursor.close()
+
+
+def places(tx: Tx, store_id: str) -> dict[str, str]:
+    """The path of every live memory, with its id."""
+    return {row[0]: row[1] for row in tx.all(_PATHS, {"store": store_id})}
 
 
 def heads(tx: Tx, store_id: str) -> list[tuple[str, tuple[Any, ...]]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import bindparam, null, select, update
+from sqlalchemy import bindparam, func, null, select, update
 from sqlalchemy.sql.expression import ColumnElement
 
 from memstore.model.actors import Actor
@@ -226,3 +227,68 @@ def redact(tx: Tx, version_id: str, at_us: int, actor: Actor) -> None:
     """Take from the row what the version said; `destruction` destroys its key."""
     tx.run(_REDACT, {"own": version_id, "at": at_us, "kind": actor.kind, "by": actor.id})
     tx.scrub = True
+
+
+_TOUCHED = Statement(
+    select(_V.memory_id, func.max(_V.seq))
+    .where(_V.store_id == _P("store"), _V.seq > _P("after"))
+    .group_by(_V.memory_id)
+)
+_WRITTEN = Statement(
+    select(_V.memory_id, func.max(_V.seq))
+    .where(_V.store_id == _P("store"), _V.actor_id == _P("actor"))
+    .group_by(_V.memory_id)
+)
+_SKIM = Statement(
+    select(_V.seq, _V.memory_id)
+    .where(_V.store_id == _P("store"), _V.seq < _P("before"), _V.seq > _P("after"))
+    .order_by(_V.seq.desc())
+)
+_PLACES = Statement(
+    select(_V.id, _V.memory_id, *SEALED, null())
+    .where(_V.store_id == _P("store"), _V.redacted_at_us.is_(None))
+    .order_by(_V.seq)
+)
+
+
+def touched(tx: Tx, store_id: str, after: int) -> dict[str, int]:
+    """Memories with versions above a seq, and the last seq of each."""
+    return {row[0]: row[1] for row in tx.all(_TOUCHED, {"store": store_id, "after": after})}
+
+
+def written(tx: Tx, store_id: str, actor_id: str) -> dict[str, int]:
+    """Memories with versions of an author, and the last seq of those of each."""
+    return {row[0]: row[1] for row in tx.all(_WRITTEN, {"store": store_id, "actor": actor_id})}
+
+
+def skim(
+    tx: Tx, store_id: str, *, before: int, after: int
+) -> Generator[tuple[int, str], None, None]:
+    """Seq and memory of the versions between two seqs, newest first, a few at a time."""
+    cursor = tx.cursor(_SKIM, {"store": store_id, "before": before, "after": after})
+    try:
+        while rows := cursor.fetchmany(256):
+            for row in rows:
+                yield row[0], row[1]
+    finally:
+        cursor.close()
+
+
+def ever_at(tx: Tx, store_id: str, within: Callable[[str], bool], known: set[str]) -> set[str]:
+    """Memories that ever were at a path that is `within`, beside those known.
+
+    Paths of versions lie sealed: each is opened in turn, since no index could have them in plain.
+    """
+    found = set(known)
+    cursor = tx.cursor(_PLACES, {"store": store_id})
+    try:
+        while rows := cursor.fetchmany(256):
+            for row in rows:
+                if row[1] in found:
+                    continue
+                facts, _ = tx.keys.open(row[0], store_id, row[2:])
+                if facts.path is not None and within(facts.path):
+                    found.add(row[1])
+    finally:
+        cursor.close()
+    return found
