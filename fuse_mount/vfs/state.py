@@ -163,6 +163,8 @@ class State:
         self.drain_until: float | None = None
         self.archived = False
         self.connected = False
+        self.away = False
+        """Whether the service was away when it was last asked for what is new."""
         self.skipped = 0
         self.stored_bytes = 0
         self.scratch_used = 0

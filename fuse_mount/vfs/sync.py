@@ -123,6 +123,7 @@ class Sync:
                 if self._is_gone():
                     return
             except TRANSIENT as error:
+                state.away = True
                 log.info("the change feed is lost (%s); trying again", error)
             except errors.Invalid as error:
                 log.warning("the change feed cannot go on (%s); loading everything", error)
@@ -162,7 +163,7 @@ class Sync:
         try:
             if state.stopping.is_set():
                 return
-            state.connected = True
+            state.connected, state.away = True, False
             for event in feed:
                 if event is not None:
                     self._remote.event(event)
@@ -180,6 +181,7 @@ class Sync:
             while more:
                 assert self._cursor is not None
                 page = state.backend.list_events(state.store_id, after=self._cursor, view="full")
+                state.away = False
                 for event in page.events:
                     self._remote.event(event)
                 self._cursor, more = page.cursor, page.more
@@ -188,7 +190,9 @@ class Sync:
         """The newest versions, where the server has no events: a feed in reverse."""
         state = self._state
         while not state.stopping.wait(state.options.poll_interval_s):
-            for event in self._new_versions():
+            news = self._new_versions()
+            state.away = False
+            for event in news:
                 self._remote.event(event)
             store = state.backend.get_store(state.store_id)
             if store.archived_at is not None and not state.archived:

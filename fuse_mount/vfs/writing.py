@@ -14,6 +14,7 @@ import time
 
 from fuse_mount.vfs.buffer import Buffer, check_text
 from fuse_mount.vfs.commit import Saver
+from fuse_mount.vfs.errors import TRANSIENT
 from fuse_mount.vfs.handles import Handle
 from fuse_mount.vfs.inodes import Dir, File
 from fuse_mount.vfs.interface import Later, OpenFile, Requester
@@ -135,8 +136,40 @@ class Writing:
 
     def write(
         self, number: int, offset: int, data: bytes | memoryview, *, placed: bool = False
+    ) -> int | Later[int]:
+        """See `Filesystem.write`. While the service is away it is waited for here: a shell hears
+        what write(2) says, and not what close(2) says."""
+        state = self._state
+        if state.away:
+            with state.lock:
+                handle = state.handles.get(number)
+                if handle is not None and handle.writable and self._awaits_locked(handle):
+                    return later(
+                        lambda: self._write_once_back(handle, number, offset, data, placed)
+                    )
+        return self._write(number, offset, data, placed)
+
+    def _awaits_locked(self, handle: Handle) -> bool:
+        """Whether the store must take what is written now."""
+        file, state = handle.file, self._state
+        if file.local or file.parent is None or handle.refused:
+            return False
+        return state.scratch.kind(file.name) != "temporary"
+
+    def _write_once_back(
+        self, handle: Handle, number: int, offset: int, data: bytes | memoryview, placed: bool
     ) -> int:
-        """See `Filesystem.write`."""
+        state = self._state
+        try:
+            state.call(lambda: state.backend.get_store(state.store_id), state.deadline())
+        except TRANSIENT:
+            with state.lock:
+                handle.wrote = True
+                self._saver.refuse_locked(handle.file, errno.EIO)
+            raise
+        return self._write(number, offset, data, placed)
+
+    def _write(self, number: int, offset: int, data: bytes | memoryview, placed: bool) -> int:
         state = self._state
         with state.lock:
             handle = state.handles.get(number)

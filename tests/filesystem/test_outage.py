@@ -34,6 +34,41 @@ def test_cached_reads_go_on_and_saves_fail_in_the_end(place: Place) -> None:
     assert place.texts()["/a"] == "newer"
 
 
+def test_a_write_is_refused_while_the_server_stays_away(place: Place) -> None:
+    """A shell checks write(2) and not close(2), so an outage is told there; nothing is saved later."""
+    place.put("/a", "old")
+    backend = FaultyBackend(place.backend)
+    files = place.mount(backend, retry_s=0.05)  # type: ignore[arg-type]
+    fd = files.open("a", os.O_WRONLY | os.O_TRUNC)
+    backend.go_away()
+
+    until(lambda: refused(files.write, fd, b"new") == "EIO", "the write to be refused")
+    assert refused(files.close, fd) == "EIO"
+    backend.come_back()
+
+    shows(files, "a", "old")
+    place.put("/c", "1")
+    shows(files, "c", "1")
+    assert place.texts() == {"/a": "old", "/c": "1"}
+
+
+def test_temporary_and_local_files_are_written_while_the_server_is_away(place: Place) -> None:
+    """What the store need not take yet is not held up; the rename that saves it is refused."""
+    place.put("/a", "old")
+    backend = FaultyBackend(place.backend)
+    files = place.mount(backend, retry_s=0.05)  # type: ignore[arg-type]
+    backend.go_away()
+    until(lambda: refused(save, files, "b", "new") == "EIO", "the outage to be noticed")
+
+    save(files, "a.tmp", "new")
+    save(files, ".a.swp", "swap")
+
+    assert refused(files.rename, "a.tmp", "a") == "EIO"
+    backend.come_back()
+    files.rename("a.tmp", "a")
+    assert place.texts() == {"/a": "new"}
+
+
 def test_a_save_waits_for_the_server(place: Place) -> None:
     """A short outage is not noticed but for the wait."""
     place.put("/a", "old")
@@ -42,7 +77,10 @@ def test_a_save_waits_for_the_server(place: Place) -> None:
     backend.go_away()
     saver = threading.Thread(target=save, args=(files, "a", "new"))
     saver.start()
-    until(lambda: backend.calls.count("update_memory") > 2, "the save to be tried again")
+    until(
+        lambda: backend.calls.count("update_memory") + backend.calls.count("get_store") > 3,
+        "the save to be tried again",
+    )
 
     backend.come_back()
     saver.join()
