@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from fuse_mount.spec import Spec
     from memstore.settings import Settings
 
-START_S = 90.0
+SUPERVISOR = (sys.executable, "-P", "-m", "fuse_mount.supervisor")
+START_S = 95.0
 """How long a driver may take to be ready."""
 
 
@@ -83,36 +84,31 @@ def mount(
             given["options"]["read_only"] = True
         specs = plan(own, given, store=store, place=directory, session=session)
         if foreground:
-            _serve_here(specs)
+            _serve_here(specs)  # does not return
         else:
             _start_daemons(specs, own)
     except MountError as error:
         raise Stop(error.status, error.message) from None
 
 
-def _serve_here(specs: Sequence[Spec]) -> None:
-    """One mount in this process."""
-    from fuse_mount.driver import log_to
-    from fuse_mount.mount import Ends, run
+def _serve_here(specs: Sequence[Spec]) -> NoReturn:
+    """One mount, whose supervisor this process becomes."""
+    from fuse_mount.kernel import mounting
 
     if len(specs) != 1:
         raise Stop(USAGE, "--foreground serves one mount: name the STORE beside --session.")
     spec = specs[0]
-    log_to(spec.log)
-    ends = Ends()
-
-    def ready(place: str) -> None:
-        print(f"mounted {spec.name} at {place}", flush=True)
-
-    with ends.on_signals(hangup=True):
-        failed = run(spec, ready, ends)
-    if failed:
-        listed = ", ".join(failed)
-        raise Stop(UNEXPECTED, f"Not everything could be saved: {listed}. See the log.")
+    inherited = mounting.inherited(spec.place)
+    if inherited is not None:
+        os.set_inheritable(inherited, True)
+    words = os.memfd_create("memstore-mount", 0)  # inherited: it holds a secret, unlike arguments
+    os.write(words, spec.dumps())
+    os.lseek(words, 0, os.SEEK_SET)
+    os.execv(SUPERVISOR[0], [*SUPERVISOR, str(words), "--foreground"])  # noqa: S606
 
 
 def _start_daemons(specs: Sequence[Spec], own: Settings) -> None:
-    """A driver process for each mount; on a failure the ones already up are ended again."""
+    """A supervisor and a driver for each mount; on a failure the ones already up are ended again."""
     import dataclasses
 
     started: list[subprocess.Popen[bytes]] = []
@@ -137,7 +133,7 @@ def _spawn(spec: Spec) -> subprocess.Popen[bytes]:
 
     inherited = mounting.inherited(spec.place)
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "fuse_mount.driver"],
+        [*SUPERVISOR, "0"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=None,

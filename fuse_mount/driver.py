@@ -1,12 +1,11 @@
-"""The daemon behind `memstore mount`: `python -m fuse_mount.driver`, told by a pipe.
+"""The process that serves a mount, run by `fuse_mount.supervisor` and told by a pipe.
 
-Standard input holds the `Spec` and ends. Standard output gets one JSON line: `{"ready": place}`
-or `{"error": sentence, "status": n}`; then it is given up, as a daemon's should be.
+Standard input holds JSON: the `Spec`, the numbers of the inherited descriptors, and the mount to
+go on with when an earlier driver died.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -14,36 +13,44 @@ import sys
 from pathlib import Path
 
 from fuse_mount.errors import MountError
-from fuse_mount.mount import Ends, run
+from fuse_mount.keeping import Keeper
+from fuse_mount.mount import CannotGoOn, Ends, run
 from fuse_mount.spec import Spec
+from fuse_mount.supervisor import GIVE_UP
 from memstore.cli.exits import status_of
 from memstore.model.errors import MemstoreError
 
 
 def main() -> int:
     """Serve one mount; the exit status."""
-    spec = Spec.loads(sys.stdin.buffer.read())
+    told = json.loads(sys.stdin.buffer.read())
+    spec = Spec(**told["spec"])
+    foreground = bool(told["foreground"])
     log_to(spec.log)
-    os.chdir("/")
     ends = Ends()
-    told = False
+    ready = False
 
-    def ready(place: str) -> None:
-        nonlocal told
-        told = True
-        _tell({"ready": place})
-        _give_up_terminal()
+    def serving(place: str) -> None:
+        nonlocal ready
+        ready = True
+        keeper.tell({"ready": place})
+        if not foreground:
+            _give_up_terminal()
 
-    try:
-        with ends.on_signals(hangup=False):
-            failed = run(spec, ready, ends)
-    except (MountError, MemstoreError) as error:
-        status = error.status if isinstance(error, MountError) else status_of(error)
-        if told:
-            logging.getLogger("memstore.mount").error("%s", error.message)
-        else:
-            _tell({"error": error.message, "status": status})
-        return status
+    with ends.on_signals(hangup=foreground):
+        keeper = Keeper(told)
+        try:
+            failed = run(spec, serving, ends, keeper)
+        except CannotGoOn as error:
+            logging.getLogger("memstore.mount").error("%s", error)
+            return GIVE_UP
+        except (MountError, MemstoreError) as error:
+            status = error.status if isinstance(error, MountError) else status_of(error)
+            keeper.tell({"error": error.message, "status": status})
+            return status
+    if failed and foreground:
+        listed = ", ".join(failed)
+        print(f"memstore: Not everything could be saved: {listed}. See the log.", file=sys.stderr)
     return 1 if failed else 0
 
 
@@ -58,12 +65,6 @@ def log_to(path: str) -> None:
             handler = logging.NullHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-
-
-def _tell(message: dict[str, object]) -> None:
-    """To the command that waits; it may be gone."""
-    with contextlib.suppress(BrokenPipeError):
-        os.write(1, json.dumps(message).encode() + b"\n")
 
 
 def _give_up_terminal() -> None:

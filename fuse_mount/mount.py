@@ -18,18 +18,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuse_mount.errors import MountError
 from fuse_mount.kernel import mounting
 from fuse_mount.kernel.notify import KernelNotifier
-from fuse_mount.kernel.session import ProtocolError, Session, handshake
+from fuse_mount.kernel.session import Negotiated, ProtocolError, Session, handshake
 from fuse_mount.spec import Spec
 from fuse_mount.vfs.interface import Filesystem
 from fuse_mount.vfs.opening import open_store
 from memstore.backend import Backend
 from memstore.model.errors import MemstoreError
 from memstore.urls import connect
+
+if TYPE_CHECKING:
+    from fuse_mount.keeping import Keeper
 
 log = logging.getLogger("memstore.mount")
 
@@ -77,57 +80,99 @@ class Ends:
                 signal.signal(each, handler)
 
 
-def run(spec: Spec, ready: Ready, ends: Ends) -> list[str]:
+class CannotGoOn(Exception):
+    """The kernel cannot ask again for what was in flight when the driver before this one died."""
+
+
+def run(spec: Spec, ready: Ready, ends: Ends, keeper: Keeper | None = None) -> list[str]:
     """Mount and serve until `ends` says so or the kernel unmounts; the paths not saved.
 
     `ready` is called with the place once the first listing is in memory and the kernel has been
-    answered. MountError and the refusals of the backend come before that.
+    answered. MountError and the refusals of the backend come before that. With a `keeper` the
+    mount may be one that an earlier driver made; CannotGoOn when it cannot be taken over.
     """
     if spec.binding == "portable":
         _prepare_portable(spec)
     backend = connect(spec.url, key=spec.key)
     notifier = KernelNotifier()
-    vfs = open_store(backend, spec.store_id, spec.vfs, notifier)
+    journal = keeper.journal if keeper is not None and spec.binding == "kernel" else None
+    vfs = open_store(backend, spec.store_id, spec.vfs, notifier, journal)
     try:
         vfs.start()
         _settle_memory()
         if spec.binding == "portable":
             return _serve_portable(spec, vfs, ready, ends)
-        return _serve(spec, vfs, notifier, ready, ends)
+        return _serve(spec, vfs, notifier, ready, ends, keeper)
     finally:
+        if keeper is not None:
+            keeper.tell({"ending": spec.place})
         vfs.stop()
         _end_session(spec)
         backend.close()
 
 
 def _serve(
-    spec: Spec, vfs: Filesystem, notifier: KernelNotifier, ready: Ready, ends: Ends
+    spec: Spec,
+    vfs: Filesystem,
+    notifier: KernelNotifier,
+    ready: Ready,
+    ends: Ends,
+    keeper: Keeper | None,
 ) -> list[str]:
-    options = mounting.Options(spec.name, spec.read_only, spec.allow_other)
-    point = mounting.mount(spec.place, options)
-    try:
-        # Whether a version was redacted is asked at open, so those must reach the driver.
-        opened_unasked = spec.read_only and not spec.vfs.versions
-        negotiated = handshake(point.fd, read_only=opened_unasked)
-    except (OSError, ProtocolError) as error:
-        point.unmount()
-        os.close(point.fd)
-        point.remove_created()
-        raise MountError.unavailable(f"{spec.place} could not be mounted: {error}") from None
+    resumed = None if keeper is None else keeper.resumed()
+    point, negotiated = resumed or _mounted(spec)
+    if keeper is not None and resumed is None:
+        keeper.mounted(point, negotiated)
     session = Session(
         point.fd,
         vfs,
         negotiated,
         notifier,
         deadline_s=spec.vfs.retry_s + SETTLE_S,
-        identity=identity(os.getpid()),
+        identity=identity(os.getpid() if keeper is None else keeper.pid),
     )
+    if resumed is not None:
+        _go_on(spec, session, vfs)
     thread = threading.Thread(target=_loop, args=(session, ends), name="fuse-loop", daemon=True)
     thread.start()
     ready(str(point.path or spec.place))
     reason = ends.wait()
+    if keeper is not None:
+        keeper.tell({"ending": reason})
     log.info("%s: ending (%s)", spec.place, reason)
     return _finish(spec, vfs, session, point, thread)
+
+
+def _go_on(spec: Spec, session: Session, vfs: Filesystem) -> None:
+    """Take over from a driver that died: ask again for what it did not answer, and have the
+    kernel look again at what it remembers. In a thread, for the kernel may wait for an answer."""
+    if not session.resend():
+        raise CannotGoOn(f"{spec.place}: this kernel lost what was in flight (it is before 6.9)")
+    log.warning("%s: going on with the mount of a driver that died", spec.place)
+    notifier = session.notifier
+
+    def look_again() -> None:
+        for ino, parent, name in vfs.known_before():
+            notifier.inval_inode(ino)
+            if parent:
+                notifier.expire_entry(parent, name)
+
+    threading.Thread(target=look_again, name="fuse-look-again", daemon=True).start()
+
+
+def _mounted(spec: Spec) -> tuple[mounting.Mountpoint, Negotiated]:
+    """Mount, and agree with the kernel; MountError."""
+    options = mounting.Options(spec.name, spec.read_only, spec.allow_other)
+    point = mounting.mount(spec.place, options)
+    try:
+        # Whether a version was redacted is asked at open, so those must reach the driver.
+        opened_unasked = spec.read_only and not spec.vfs.versions
+        return point, handshake(point.fd, read_only=opened_unasked)
+    except (OSError, ProtocolError) as error:
+        point.unmount()
+        os.close(point.fd)
+        point.remove_created()
+        raise MountError.unavailable(f"{spec.place} could not be mounted: {error}") from None
 
 
 def _loop(session: Session, ends: Ends) -> None:

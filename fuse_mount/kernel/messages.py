@@ -67,7 +67,11 @@ OPCODES = 64
 """Size of a dispatch table; a higher opcode is unknown, and answered with ENOSYS."""
 
 # Notification codes (enum fuse_notify_code): unsolicited messages, `unique` 0, `error` the code.
-NOTIFY_INVAL_INODE, NOTIFY_INVAL_ENTRY, NOTIFY_DELETE = 2, 3, 6
+NOTIFY_INVAL_INODE, NOTIFY_INVAL_ENTRY, NOTIFY_DELETE, NOTIFY_RESEND = 2, 3, 6, 7
+EXPIRE_ONLY = 1 << 0
+"""FUSE_EXPIRE_ONLY: a flag of NOTIFY_INVAL_ENTRY."""
+RESENT = 1 << 63
+"""FUSE_UNIQUE_RESEND: in `unique` of a request that is sent again."""
 
 # INIT flags.
 ASYNC_READ = 1 << 0

@@ -153,6 +153,24 @@ class KernelNotifier:
         )
         self._names.put(head + raw + b"\0")
 
+    def expire_entry(self, parent: int, name: str) -> None:
+        """Have the kernel look a name up again before it uses it next; unlike the invalidation it
+        does not take the name from whoever works below it. Since protocol 7.38."""
+        channel = self._channel
+        if channel is None:
+            return
+        layout, raw = messages.INVAL_ENTRY, name.encode("utf-8", "surrogateescape")
+        head = layout.pack(
+            layout.size + len(raw) + 1,
+            messages.NOTIFY_INVAL_ENTRY,
+            0,
+            parent,
+            len(raw),
+            messages.EXPIRE_ONLY,
+        )
+        channel.announce()
+        write(channel, head + raw + b"\0")
+
     def deleted(self, parent: int, ino: int, name: str) -> None:
         """FUSE_NOTIFY_DELETE: as `inval_entry`, and inotify watchers of the file hear of it."""
         layout, raw = messages.DELETE, name.encode("utf-8", "surrogateescape")

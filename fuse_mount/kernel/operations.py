@@ -304,6 +304,29 @@ class Operations:
             return refusal(header[2], error.errno or errno.EIO, NO_TIMEOUTS)
         return self._reply(header[2], answer, packing.done, refusal)
 
+    def repeated(self, header: Header, length: int, code: int) -> bytes | None:
+        """A refusal of a request that the kernel sends again, for the driver died before it
+        answered: success when the refusal only says that it was carried out already."""
+        opcode, unique, parent = header[1], header[2], header[3]
+        if code == errno.ENOENT and opcode in (Opcode.UNLINK, Opcode.RMDIR):
+            return messages.error_reply(unique, 0)
+        if code == errno.ENOENT and opcode in (Opcode.RENAME, Opcode.RENAME2):
+            layout = messages.RENAME_IN if opcode == Opcode.RENAME else messages.RENAME2_IN
+            directory = layout.unpack_from(self._buffer, _BODY)[0]
+            _, name = self._two_names(_BODY + layout.size, length)
+            self._fs.forget(now(self._fs.lookup(directory, name)).ino, 1)
+            return messages.error_reply(unique, 0)
+        if code == errno.EEXIST and opcode == Opcode.MKDIR:
+            name = self._name(_BODY + messages.MKDIR_IN.size, length)
+            return packing.entry(unique, now(self._fs.lookup(parent, name)), NO_TIMEOUTS)
+        if code == errno.EEXIST and opcode == Opcode.CREATE:
+            flags, mode, _, _ = messages.CREATE_IN.unpack_from(self._buffer, _BODY)
+            name = self._name(_BODY + messages.CREATE_IN.size, length)
+            who = self._requester(header)
+            answer = self._fs.create(parent, name, mode, flags & ~os.O_EXCL, who)
+            return self._reply(unique, answer, packing.created_once)
+        return messages.error_reply(unique, code)
+
     # Files
 
     def open(self, header: Header, length: int) -> bytes | None:

@@ -184,6 +184,16 @@ class Session:
         )
         notifier.attach(self.channel)
 
+    def resend(self) -> bool:
+        """FUSE_NOTIFY_RESEND: have the kernel send again what an earlier driver read and did not
+        answer; False when it cannot (before protocol 7.40). A mount that is gone has nothing."""
+        size = messages.OUT_HEADER_SIZE
+        try:
+            os.write(self.channel.fd, messages.OUT_HEADER.pack(size, messages.NOTIFY_RESEND, 0))
+        except OSError as error:
+            return error.errno in GONE
+        return True
+
     def serve(self) -> None:
         """Serve until the mount is gone; returns then. OSError when the descriptor fails.
 
@@ -250,10 +260,19 @@ class Session:
             return operation(header, length)
         except OSError as error:
             code = error.errno or errno.EIO
+            if unique & messages.RESENT:
+                return self._again(header, length, code)
         except Exception:
             log.exception("request %d (opcode %d) failed unexpectedly", unique, opcode)
             code = errno.EIO
         return None if opcode in _WITHOUT_REPLY else messages.error_reply(unique, code)
+
+    def _again(self, header: Header, length: int, code: int) -> bytes | None:
+        """The refusal of a request sent again, which may have been carried out the first time."""
+        try:
+            return self._operations.repeated(header, length, code)
+        except OSError:
+            return messages.error_reply(header[2], code)
 
     def _timeouts(self) -> Timeouts:
         """The file system's timeouts as seconds and nanoseconds, kept while they do not change."""

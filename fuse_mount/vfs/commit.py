@@ -293,8 +293,9 @@ class Saver:
         state = self._state
         for handle in state.handles_of_locked(file):
             if handle.wrote:
-                handle.refused, handle.wrote = code, False
+                state.settled_handle_locked(handle, code)
         file.buffer = None
+        state.drop_text_locked(file)
         if file.memory_id:
             file.size = file.stored
         else:
@@ -345,10 +346,11 @@ class Saver:
         """Nothing waits any more; readers see the stored text."""
         state = self._state
         file.buffer = None
+        state.drop_text_locked(file)
         file.size = file.stored
         for handle in state.handles_of_locked(file):
-            handle.wrote = False
             handle.seen, handle.seen_sha = file.text, file.sha
+            state.settled_handle_locked(handle)
         if file.text is not None and file.text != mine:
             file.touch(now_us() * 1000)
             state.note_inode(file)
@@ -366,6 +368,9 @@ class Saver:
         if text is not None:
             state.cache.put(file, text)
         file.st_ino, owner.st_ino = owner.st_ino, file.st_ino
+        if state.journal is not None:
+            state.journal.meta(file)
+            state.journal.meta(owner)
         if away is not None and owner.parent is not None:
             # Not `text`: the feed may have told of this very save already.
             owner.buffer = owner.buffer or Buffer(away.text, b"", "")
@@ -374,6 +379,7 @@ class Saver:
             owner.buffer.written = True
             state.cache.drop(owner)
             state.held.setdefault(owner.ino, (owner, state.monotonic()))
+            state.keep_text_locked(owner)
         state.note_inode(file)
         state.note_inode(owner)
 

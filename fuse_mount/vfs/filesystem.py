@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import cast
 
 from fuse_mount.vfs.commit import Saver
-from fuse_mount.vfs.inodes import Dir, File
+from fuse_mount.vfs.inodes import RECALLED, Dir, File
 from fuse_mount.vfs.interface import (
+    ROOT_INO,
     AttrChange,
     Later,
     Node,
@@ -26,6 +27,7 @@ from fuse_mount.vfs.interface import (
     Timeouts,
     Usage,
 )
+from fuse_mount.vfs.journal import Journal
 from fuse_mount.vfs.losers import Loss
 from fuse_mount.vfs.metadata import Metadata
 from fuse_mount.vfs.moving import Moving
@@ -34,6 +36,7 @@ from fuse_mount.vfs.options import Options
 from fuse_mount.vfs.remote import Remote
 from fuse_mount.vfs.removing import Removing
 from fuse_mount.vfs.renaming import Renaming
+from fuse_mount.vfs.restoring import Restoring
 from fuse_mount.vfs.state import State, log
 from fuse_mount.vfs.sync import Sync
 from fuse_mount.vfs.writing import Writing
@@ -57,9 +60,12 @@ class Vfs:
         options: Options,
         notifier: Notifier,
         *,
+        journal: Journal | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """With a `journal`, another process can go on with the mount when this one is killed."""
         self.read_only = options.read_only
+        self._journal = journal
         self.state = self._state = state = State(backend, store_id, options, monotonic)
         self._notifier = notifier
         self._remote = Remote(state)
@@ -71,8 +77,7 @@ class Vfs:
         self._metadata = Metadata(state, self._writing)
         self._sync = Sync(state, self._remote)
         self._tree, self._nodes = state.tree, state.tree.nodes
-        self._directories: dict[int, Dir] = {}
-        self._last_directory = 0
+        self._directories: dict[int, tuple[Dir, int]] = {}
         self._threads: list[threading.Thread] = []
         self._settling: deque[tuple[float, File, bytes]] = deque()
         self.read = self._writing.read
@@ -82,11 +87,39 @@ class Vfs:
 
     def start(self) -> None:
         """See `Filesystem.start`."""
-        self._sync.start()
+        if self._journal is not None:
+            self._state.recalled = self._journal.recall()
+        if self._state.recalled is not None:
+            self._tree.last_ino = self._state.recalled.last_ino
+        self._sync.start(self._loaded)
         for name, run in (("memstore-notify", self._tell), ("memstore-hold", self._tick)):
             thread = threading.Thread(target=run, name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
+
+    def _loaded(self) -> None:
+        state = self._state
+        if state.recalled is not None:
+            Restoring(state, self._saver, state.recalled).run()
+        if self._journal is not None:
+            with state.lock:
+                state.journal = self._tree.journal = self._journal
+                state.begin_journal_locked()
+
+    def known_before(self) -> Iterator[tuple[int, int, str]]:
+        """See `Filesystem.known_before`."""
+        recalled = self._state.recalled
+        if recalled is None:
+            return
+        yield ROOT_INO, 0, ""
+        for note in list(recalled.nodes.values()):
+            yield note.ino, note.parent, note.name
+        with self._state.lock:
+            nodes = list(self._nodes.values())
+        for node in nodes:
+            parent = node.parent
+            if parent is not None:
+                yield node.ino, parent.ino, node.name
 
     def stop(self) -> None:
         """See `Filesystem.stop`."""
@@ -141,6 +174,9 @@ class Vfs:
             self._settle()
             if self._state.held:
                 self.tick(self._state.monotonic())
+            if self._journal is not None and self._journal.outgrown:
+                with self._state.lock:
+                    self._state.begin_journal_locked()
 
     def tick(self, now: float) -> None:
         """Commit temporary names that nobody renamed for long enough; `now` as `monotonic`."""
@@ -241,10 +277,24 @@ class Vfs:
         with self._state.lock:
             node = self._nodes.get(ino)
             if node is not None and node is not self._tree.root:
+                if node.nlookup >= RECALLED and node.parent is None:
+                    self._forgotten_locked(node)
+                    return
                 node.nlookup -= nlookup
                 if node.nlookup <= 0:
                     node.nlookup = 0
                     self._tree.free(node)
+
+    def _forgotten_locked(self, node: File | Dir) -> None:
+        """The kernel lets go of a node without a name that it knew before this process: nobody
+        can have it open."""
+        node.nlookup = 0
+        if isinstance(node, File) and not node.opens:
+            if node.local and node.buffer is not None:
+                self._state.scratch_used -= len(node.buffer.data)
+            node.buffer = None
+            self._state.cache.drop(node)
+        self._tree.free(node)
 
     def mkdir(self, parent: int, name: str, mode: int, who: Requester) -> Node:
         """See `Filesystem.mkdir`."""
@@ -291,24 +341,29 @@ class Vfs:
     # Listings
 
     def opendir(self, ino: int) -> int:
-        """See `Filesystem.opendir`."""
+        """See `Filesystem.opendir`. The handle is the node's own number, so that it means the same
+        in another process."""
         with self._state.lock:
             where = self._tree.directory(ino)
-            self._last_directory += 1
-            self._directories[self._last_directory] = where
-            return self._last_directory
+            _, opens = self._directories.get(ino, (where, 0))
+            self._directories[ino] = where, opens + 1
+            return ino
 
     def readdir(self, handle: int, offset: int) -> Iterator[tuple[str, Node, int]]:
         """See `Filesystem.readdir`."""
-        where = self._directories.get(handle)
-        if where is None:
+        opened = self._directories.get(handle)
+        where = self._nodes.get(handle) if opened is None else opened[0]
+        if not isinstance(where, Dir):
             raise refusal(errno.EBADF)
         with self._state.lock:
             return cast("Iterator[tuple[str, Node, int]]", self._tree.entries(where, offset))
 
     def releasedir(self, handle: int) -> None:
         """See `Filesystem.releasedir`."""
-        self._directories.pop(handle, None)
+        with self._state.lock:
+            where, opens = self._directories.pop(handle, (None, 0))
+            if where is not None and opens > 1:
+                self._directories[handle] = where, opens - 1
 
     # Attributes
 

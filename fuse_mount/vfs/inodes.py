@@ -17,6 +17,11 @@ DIR_MODE = stat.S_IFDIR | 0o755
 DIR_MODE_READ_ONLY = stat.S_IFDIR | 0o555
 
 
+RECALLED = 1 << 40
+"""The least lookup count of a node that the kernel knows from a process before this one. How often
+is not remembered, nor who has it open."""
+
+
 class _Node:
     """What files and directories share; `parent` is None when it has no name (any more).
 

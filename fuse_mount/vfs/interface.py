@@ -152,6 +152,11 @@ class Filesystem(Protocol):
         """End the threads; call `drain` first. Safe to call twice."""
         ...
 
+    def known_before(self) -> Iterator[tuple[int, int, str]]:
+        """What the kernel may remember from an earlier driver of the same mount: node, parent (0:
+        none) and name. Nothing on a mount of our own."""
+        ...
+
     def timeouts(self) -> Timeouts:
         """In force now: long while the change feed is connected, 1 s otherwise."""
         ...

@@ -82,5 +82,6 @@ class Losers:
         kept.buffer = Buffer(text, b"", "")
         kept.size = len(text)
         state.scratch_used += kept.size
+        state.keep_text_locked(kept)
         state.tree.attach(where, name, kept)
         state.note_entry(where, name)

@@ -65,6 +65,8 @@ class Metadata:
     def _set_locked(self, node: Entry, change: AttrChange) -> None:
         if change.mode is not None:
             node.mode = stat.S_IFMT(node.mode) | stat.S_IMODE(change.mode)
+            if self._state.journal is not None:
+                self._state.journal.meta(node)
         if change.uid is not None:
             node.uid = change.uid
         if change.gid is not None:

@@ -22,15 +22,22 @@ from fuse_mount.vfs.interface import (
     OpenFile,
     Requester,
 )
+from fuse_mount.vfs.journal import Journal
 from fuse_mount.vfs.names import refusal
 from fuse_mount.vfs.options import Options
 from fuse_mount.vfs.past import FIRST_PAST_INO
 from memstore.backend import Backend
 
 
-def open_store(backend: Backend, store_id: str, options: Options, notifier: Notifier) -> Filesystem:
+def open_store(
+    backend: Backend,
+    store_id: str,
+    options: Options,
+    notifier: Notifier,
+    journal: Journal | None = None,
+) -> Filesystem:
     """A store to be mounted; with its history where the options say so."""
-    vfs = Vfs(backend, store_id, options, notifier)
+    vfs = Vfs(backend, store_id, options, notifier, journal=journal)
     return WithHistory(vfs) if options.versions else vfs
 
 
@@ -39,9 +46,9 @@ class WithHistory:
 
     def __init__(self, vfs: Vfs) -> None:
         self._vfs, self._history = vfs, History(vfs.state)
-        self._roots: set[int] = set()
         self.read_only = vfs.read_only
         self.start, self.stop, self.drain = vfs.start, vfs.stop, vfs.drain
+        self.known_before = vfs.known_before
         self.timeouts, self.statfs, self.write = vfs.timeouts, vfs.statfs, vfs.write
 
     # Names
@@ -103,17 +110,14 @@ class WithHistory:
         """See `Filesystem.opendir`."""
         if ino >= FIRST_PAST_INO:
             return self._history.opendir(ino)
-        handle = self._vfs.opendir(ino)
-        if ino == ROOT_INO:
-            self._roots.add(handle)
-        return handle
+        return self._vfs.opendir(ino)
 
     def readdir(self, handle: int, offset: int) -> Iterator[tuple[str, Node, int]]:
         """See `Filesystem.readdir`."""
         if handle >= FIRST_PAST_INO:
             return self._history.readdir(handle, offset, self._vfs.getattr(ROOT_INO))
         entries = self._vfs.readdir(handle, offset)
-        if handle in self._roots:
+        if handle == ROOT_INO:
             return (entry for entry in entries if entry[0] != NAME)
         return entries
 
@@ -122,7 +126,6 @@ class WithHistory:
         if handle >= FIRST_PAST_INO:
             self._history.releasedir(handle)
         else:
-            self._roots.discard(handle)
             self._vfs.releasedir(handle)
 
     # Attributes

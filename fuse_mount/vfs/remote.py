@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fuse_mount.vfs.inodes import Dir, Entry, File
+from fuse_mount.vfs.inodes import RECALLED, Dir, Entry, File
 from fuse_mount.vfs.names import representable
 from fuse_mount.vfs.state import Former, State
 from memstore.model.clock import to_us
@@ -128,6 +128,7 @@ class Remote:
         """Take in the first listing, before anybody looks at the tree."""
         state, tree = self._state, self._state.tree
         parents: dict[str, Dir] = {"": tree.root}
+        recalled = state.recalled
         with state.lock:
             for memory in memories:
                 path = memory.path
@@ -139,7 +140,8 @@ class Remote:
                 if parent is None:
                     parent = parents[above] = self._implied(above)
                 updated_us = to_us(memory.updated_at)
-                file = tree.new_file(updated_us * 1000)
+                note = None if recalled is None else recalled.by_memory.get(memory.id)
+                file = tree.new_file(updated_us * 1000, 0 if note is None else note.ino)
                 tree.attach(parent, name, file)
                 file.size = file.stored = memory.content_size_bytes
                 file.memory_id, file.version_id = memory.id, memory.version_id
@@ -151,11 +153,13 @@ class Remote:
 
     def _implied(self, path: str) -> Dir:
         tree = self._state.tree
-        at = tree.root
+        at, recalled, above = tree.root, self._state.recalled, ""
         for segment in path[1:].split("/"):
             child = at.children.get(segment)
+            above = f"{above}/{segment}"
             if child is None:
-                child = tree.new_dir(time.time_ns())
+                note = None if recalled is None else recalled.by_path.get(above)
+                child = tree.new_dir(time.time_ns(), 0 if note is None else note.ino)
                 tree.attach(at, segment, child)
             assert isinstance(child, Dir), "a path is a file or a directory, never both"
             at = child
@@ -344,11 +348,12 @@ class Remote:
             return
         if parent is None:
             return
-        if file.opens:
+        if file.opens or file.nlookup >= RECALLED:
+            state.keep_text_locked(file)
             file.lost_path = state.tree.path_of(file)
         state.tree.detach(file)
         state.note_deleted(parent, file, name)
-        if not file.opens:
+        if not file.opens and file.nlookup < RECALLED:
             state.cache.drop(file)
         state.held.pop(file.ino, None)
         self._prune_locked(parent)

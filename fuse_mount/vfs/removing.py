@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from fuse_mount.vfs.buffer import Buffer
 from fuse_mount.vfs.commit import Saver
-from fuse_mount.vfs.inodes import Dir, File
+from fuse_mount.vfs.inodes import RECALLED, Dir, File
 from fuse_mount.vfs.interface import Later
 from fuse_mount.vfs.names import normal, refusal
 from fuse_mount.vfs.remote import Remote
@@ -95,15 +95,21 @@ class Removing:
     def unlinked_locked(self, file: File) -> None:
         """Take a file's name away here; open handles keep its text."""
         state, parent = self._state, file.parent
-        if file.opens and file.buffer is None and file.text is not None:
+        if (
+            (file.opens or file.nlookup >= RECALLED)
+            and file.buffer is None
+            and file.text is not None
+        ):
             file.buffer = Buffer(file.text, b"", "")
+        if file.opens:
+            state.keep_text_locked(file)
         if file.memory_id:
             state.ended.add(file.memory_id)
             state.awaited.pop(file.memory_id, None)
             state.unbind_locked(file)
         state.held.pop(file.ino, None)
         file.lost_path = ""
-        if not file.opens:
+        if not file.opens and file.nlookup < RECALLED:
             if file.local and file.buffer is not None:
                 state.scratch_used -= len(file.buffer.data)
             file.buffer = None

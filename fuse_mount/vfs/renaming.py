@@ -155,6 +155,8 @@ class Renaming:
             source.born = state.changes
         self._no_longer_litter_locked(source)
         state.held[source.ino] = (source, state.monotonic())
+        if source.buffer is not None and not source.writers:
+            state.keep_text_locked(source)
         return True
 
     def _no_longer_litter_locked(self, source: File) -> None:
@@ -207,6 +209,7 @@ class Renaming:
         source.local = True
         state.scratch_used += source.size
         state.held.pop(source.ino, None)
+        state.keep_text_locked(source)
         if source.memory_id:
             state.ended.add(source.memory_id)
             state.unbind_locked(source)
@@ -223,6 +226,7 @@ class Renaming:
             if lineage and target.memory_id:
                 if target.opens and target.buffer is None and target.text is not None:
                     target.buffer = Buffer(target.text, b"", "")
+                    state.keep_text_locked(target)
                 state.held.pop(target.ino, None)
                 state.tree.detach(target)
                 target.nlink = 0

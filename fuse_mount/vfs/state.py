@@ -16,6 +16,7 @@ need `State.lock`.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections import OrderedDict, deque
@@ -28,9 +29,10 @@ from typing import TypeVar
 from fuse_mount.vfs import inodes
 from fuse_mount.vfs.cache import TextCache
 from fuse_mount.vfs.errors import TRANSIENT, as_oserror
-from fuse_mount.vfs.handles import Handle
+from fuse_mount.vfs.handles import Handle, number_for, read_only_ino
 from fuse_mount.vfs.inodes import Dir, Entry, File
 from fuse_mount.vfs.interface import Later
+from fuse_mount.vfs.journal import Journal, Recalled
 from fuse_mount.vfs.options import Options
 from fuse_mount.vfs.scratch import Scratch
 from fuse_mount.vfs.tree import Tree
@@ -172,6 +174,10 @@ class State:
         self._busy: set[int] = set()
         self._idle = threading.Condition()
         self._last_handle = 0
+        self.journal: Journal | None = None
+        """What another process would need to go on; None while nothing is noted."""
+        self.recalled: Recalled | None = None
+        """What a process before this one noted of the same mount."""
 
     # Serialising what is done to one file
 
@@ -223,12 +229,96 @@ class State:
 
     def open_locked(self, file: File, flags: int) -> tuple[int, Handle]:
         """A new handle on a file."""
-        handle = Handle(file, flags)
-        self._last_handle += 1
-        self.handles[self._last_handle] = handle
+        writable = flags & os.O_ACCMODE != os.O_RDONLY
+        while True:
+            self._last_handle += 1
+            number = number_for(file.ino, self._last_handle, writable=writable)
+            if number not in self.handles:
+                break
+        handle = Handle(file, flags, number)
+        self.handles[number] = handle
         file.opens += 1
-        file.writers += handle.writable
-        return self._last_handle, handle
+        if writable:
+            file.writers += 1
+            if self.journal is not None:
+                self.journal.opened(handle)
+        return number, handle
+
+    def handle_locked(self, number: int) -> Handle | None:
+        """An open handle; one that only reads and was opened in a process before this is made
+        known again."""
+        handle = self.handles.get(number)
+        if handle is None and self.recalled is not None:
+            file = self.tree.nodes.get(read_only_ino(number))
+            if isinstance(file, File):
+                handle = self.handles[number] = Handle(file, os.O_RDONLY, number)
+                file.opens += 1
+        return handle
+
+    def wrote_locked(self, handle: Handle) -> None:
+        """Bytes that nobody has acknowledged were written through a handle."""
+        handle.wrote = True
+        if self.journal is not None and not handle.noted and handle.writable:
+            handle.noted = True
+            self.journal.handle(handle)
+
+    def settled_handle_locked(self, handle: Handle, code: int = 0) -> None:
+        """What was written through a handle is saved, or refused with an errno."""
+        noted = handle.noted or bool(code)
+        handle.wrote = handle.noted = False
+        if code:
+            handle.refused = code
+        if noted and self.journal is not None and handle.writable:
+            self.journal.handle(handle)
+
+    def closed_locked(self, number: int) -> Handle | None:
+        """A handle is closed."""
+        handle = self.handles.pop(number, None)
+        if handle is not None and handle.writable and self.journal is not None:
+            self.journal.closed(number)
+        return handle
+
+    # What another process would need
+
+    def keep_text_locked(self, file: File) -> None:
+        """Note a text that is acknowledged though the store does not have it."""
+        if self.journal is not None and file.visible is not None:
+            stamp = 0 if file.buffer is None else file.buffer.stamp
+            self.journal.text(file.ino, file.local, file.visible, stamp)
+
+    def acknowledged_locked(self, file: File) -> None:
+        """A close or fsync of a text that only this mount has returns: its writers have nothing to
+        lose any more."""
+        if self.journal is None:
+            return
+        self.keep_text_locked(file)
+        for handle in self.handles_of_locked(file):
+            if handle.noted:
+                handle.noted = False
+                self.journal.handle(handle)
+
+    def drop_text_locked(self, file: File) -> None:
+        """The store has the text now, or it was given up."""
+        if self.journal is not None:
+            self.journal.no_text(file.ino)
+
+    def begin_journal_locked(self) -> None:
+        """Write the journal from its beginning."""
+        if self.journal is None:
+            return
+        root = self.tree.root
+        files = [node for node in self.tree.nodes.values() if isinstance(node, File)]
+        self.journal.begin(
+            (node for node in self.tree.nodes.values() if node is not root),
+            (handle for handle in self.handles.values() if handle.writable),
+            [
+                (file, file.local, bytes(file.visible))
+                for file in files
+                if file.visible is not None
+                and (file.local or file.ino in self.held or (file.opens and file.parent is None))
+            ],
+            self.tree.last_ino,
+        )
 
     def handles_of_locked(self, file: File) -> list[Handle]:
         """The open handles of a file."""
@@ -250,6 +340,8 @@ class State:
             del self.tree.memories[file.memory_id]
         file.memory_id = memory_id
         self.tree.memories[memory_id] = file
+        if self.journal is not None:
+            self.journal.memory(file.ino, memory_id)
 
     def unbind_locked(self, file: File) -> None:
         """The store knows a file no longer."""
@@ -258,6 +350,8 @@ class State:
         self.stored_bytes -= file.stored
         file.memory_id = file.version_id = file.sha = ""
         file.stored = 0
+        if self.journal is not None:
+            self.journal.memory(file.ino, "")
         if file.away:
             self.tree.away.pop(file.away, None)
             file.away = ""

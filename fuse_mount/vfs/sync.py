@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from fuse_mount.vfs.errors import TRANSIENT
@@ -46,8 +46,8 @@ class Sync:
         self._feed: Feed | None = None
         self._thread = threading.Thread(target=self._follow, name="memstore-feed", daemon=True)
 
-    def start(self) -> None:
-        """Load the tree; when it returns the feed is being followed."""
+    def start(self, loaded: Callable[[], None]) -> None:
+        """Load the tree; when it returns the feed is being followed. `loaded` runs in between."""
         state = self._state
         store = state.call(lambda: state.backend.get_store(state.store_id), state.deadline())
         state.archived = store.archived_at is not None
@@ -61,6 +61,7 @@ class Sync:
             if collecting:
                 gc.enable()
         state.tree.root.touch(state.tree.root.mtime_ns)
+        loaded()
         self._thread.start()
 
     def stop(self) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from fuse_mount.vfs.inodes import FIRST_COOKIE, Dir, Entry, File
 from fuse_mount.vfs.interface import ROOT_INO
+from fuse_mount.vfs.journal import Journal
 from fuse_mount.vfs.names import refusal
 
 
@@ -30,7 +31,8 @@ class Tree:
     def __init__(self, *, uid: int, gid: int, dir_mode: int, file_mode: int, time_ns: int) -> None:
         self._uid, self._gid = uid, gid
         self._dir_mode, self._file_mode = dir_mode, file_mode
-        self._last_ino = ROOT_INO
+        self.last_ino = ROOT_INO
+        self.journal: Journal | None = None
         self.root = Dir(ROOT_INO, dir_mode, uid, gid, time_ns)
         self.root.nlookup = 1
         self.root.kept = True
@@ -40,19 +42,21 @@ class Tree:
 
     # Making and freeing nodes
 
-    def new_file(self, time_ns: int) -> File:
-        """A file without a name."""
-        self._last_ino += 1
-        file = File(self._last_ino, self._file_mode, self._uid, self._gid, time_ns)
+    def new_file(self, time_ns: int, ino: int = 0) -> File:
+        """A file without a name; `ino` is a number it had before."""
+        file = File(ino or self._next_ino(), self._file_mode, self._uid, self._gid, time_ns)
         self.nodes[file.ino] = file
         return file
 
-    def new_dir(self, time_ns: int) -> Dir:
-        """A directory without a name."""
-        self._last_ino += 1
-        made = Dir(self._last_ino, self._dir_mode, self._uid, self._gid, time_ns)
+    def new_dir(self, time_ns: int, ino: int = 0) -> Dir:
+        """A directory without a name; `ino` is a number it had before."""
+        made = Dir(ino or self._next_ino(), self._dir_mode, self._uid, self._gid, time_ns)
         self.nodes[made.ino] = made
         return made
+
+    def _next_ino(self) -> int:
+        self.last_ino += 1
+        return self.last_ino
 
     def free(self, node: Entry) -> None:
         """Drop a node nobody can reach: no name, no handle, no lookup count."""
@@ -72,6 +76,8 @@ class Tree:
         parent.listing = None
         if isinstance(node, Dir):
             parent.nlink += 1
+        if self.journal is not None:
+            self.journal.node(node)
 
     def detach(self, node: Entry) -> None:
         """Take a node's name away; the node itself lives on while something holds it."""
@@ -84,6 +90,8 @@ class Tree:
             if isinstance(node, Dir):
                 parent.nlink -= 1
         node.parent = None
+        if self.journal is not None:
+            self.journal.detached(node.ino)
 
     def path_of(self, node: Entry) -> str:
         """The store path of a named node; the root is ""."""

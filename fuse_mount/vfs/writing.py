@@ -115,11 +115,11 @@ class Writing:
 
     # Reading
 
-    def read(self, number: int, offset: int, size: int) -> bytes:
+    def read(self, number: int, offset: int, size: int) -> bytes | Later[bytes]:
         """See `Filesystem.read`."""
         handle = self._state.handles.get(number)
         if handle is None:
-            raise refusal(errno.EBADF)
+            return self._read_recalled(number, offset, size)
         file = handle.file
         if file.buffer is None:
             previous = file.previous
@@ -132,6 +132,23 @@ class Writing:
         with self._state.lock:
             return bytes((file.visible or b"")[offset : offset + size])
 
+    def _read_recalled(self, number: int, offset: int, size: int) -> bytes | Later[bytes]:
+        """The first read through a handle that was opened in a process before this one."""
+        state = self._state
+        with state.lock:
+            handle = state.handle_locked(number)
+            if handle is None:
+                raise refusal(errno.EBADF if state.recalled is None else errno.ESTALE)
+            file = handle.file
+            if file.visible is not None:
+                return bytes(file.visible[offset : offset + size])
+
+        def fetched() -> bytes:
+            self.fetch(file)
+            return bytes((file.visible or b"")[offset : offset + size])
+
+        return later(fetched)
+
     # Writing
 
     def write(
@@ -142,7 +159,7 @@ class Writing:
         state = self._state
         if state.away:
             with state.lock:
-                handle = state.handles.get(number)
+                handle = state.handle_locked(number)
                 if handle is not None and handle.writable and self._awaits_locked(handle):
                     return later(
                         lambda: self._write_once_back(handle, number, offset, data, placed)
@@ -164,7 +181,7 @@ class Writing:
             state.call(lambda: state.backend.get_store(state.store_id), state.deadline())
         except TRANSIENT:
             with state.lock:
-                handle.wrote = True
+                state.wrote_locked(handle)
                 self._saver.refuse_locked(handle.file, errno.EIO)
             raise
         return self._write(number, offset, data, placed)
@@ -172,7 +189,7 @@ class Writing:
     def _write(self, number: int, offset: int, data: bytes | memoryview, placed: bool) -> int:
         state = self._state
         with state.lock:
-            handle = state.handles.get(number)
+            handle = state.handle_locked(number)
             if handle is None or not handle.writable:
                 raise refusal(errno.EBADF)
             if handle.refused:
@@ -184,7 +201,7 @@ class Writing:
             at = end if appends else offset
             self._check_locked(file, handle, buffer, at, data)
             buffer.write(at, data)
-            handle.wrote = True
+            state.wrote_locked(handle)
             self._resized_locked(file, end)
             if appends and at != offset:
                 state.note_inode(file)
@@ -211,7 +228,7 @@ class Writing:
             before = buffer.data[max(0, at - 3) : at] if sequential else b""
             check_text(before, data, strict=sequential)
         except OSError as error:
-            handle.wrote = True
+            state.wrote_locked(handle)
             self._saver.refuse_locked(file, error.errno or errno.EIO)
             raise
 
@@ -256,12 +273,14 @@ class Writing:
         """Cut or extend; by path (no handle) it is a save of its own."""
         state = self._state
         with state.lock:
-            handle = None if number is None else state.handles.get(number)
+            handle = None if number is None else state.handle_locked(number)
             if handle is not None and handle.refused and size:
                 raise refusal(handle.refused)
             if file.visible is None:
                 return later(lambda: self._truncate_fetched(file, size))
             self._truncate_locked(file, size, handle)
+            if handle is None and (file.local or self._holds_locked(file)):
+                self._state.acknowledged_locked(file)
             if handle is not None or file.local or self._holds_locked(file):
                 return None
         return later(lambda: self._saver.save(file))
@@ -271,6 +290,7 @@ class Writing:
         with self._state.lock:
             self._truncate_locked(file, size, None)
             if self._holds_locked(file):
+                self._state.acknowledged_locked(file)
                 return
         self._saver.save(file)
 
@@ -288,7 +308,7 @@ class Writing:
         before = len(buffer.data)
         buffer.truncate(size)
         if handle is not None:
-            handle.wrote = True
+            state.wrote_locked(handle)
         self._resized_locked(file, before)
 
     # Closing
@@ -297,19 +317,22 @@ class Writing:
         """See `Filesystem.flush`."""
         state = self._state
         with state.lock:
-            handle = state.handles.get(number)
+            handle = state.handle_locked(number)
             if handle is None:
                 raise refusal(errno.EBADF)
             file = handle.file
             if handle.refused:
                 self._drop_unstored_locked(file)
                 raise refusal(handle.refused)
+            if file.local and handle.writable:
+                self._state.acknowledged_locked(file)
             if file.buffer is None or not file.buffer.written or file.local or not handle.writable:
                 return None
             if file.parent is None:
                 return None
             if self._holds_locked(file):
                 self._complete_locked(file)
+                self._state.acknowledged_locked(file)
                 return None
         return later(lambda: self._saver.save(file))
 
@@ -317,16 +340,19 @@ class Writing:
         """See `Filesystem.fsync`."""
         state = self._state
         with state.lock:
-            handle = state.handles.get(number)
+            handle = state.handle_locked(number)
             if handle is None:
                 raise refusal(errno.EBADF)
             file = handle.file
             if handle.refused:
                 raise refusal(handle.refused)
+            if file.local and handle.writable:
+                self._state.acknowledged_locked(file)
             if file.buffer is None or file.local or file.parent is None:
                 return None
             if self._holds_locked(file):
                 self._complete_locked(file)
+                self._state.acknowledged_locked(file)
                 return None
         return later(lambda: self._saver.save(file))
 
@@ -334,7 +360,7 @@ class Writing:
         """See `Filesystem.release`."""
         state = self._state
         with state.lock:
-            handle = state.handles.pop(number, None)
+            handle = state.closed_locked(number)
             if handle is None:
                 return None
             file = handle.file
@@ -358,16 +384,22 @@ class Writing:
             self._gone_locked(file, handle)
             return None
         if self._holds_locked(file):
+            self._state.acknowledged_locked(file)
             self._gone_locked(file, handle)
             state.held[file.ino] = (file, state.monotonic())
             return None
         return later(lambda: self._save_last(file, handle))
 
     def _save_last(self, file: File, handle: Handle) -> None:
-        """Commit after the last close. Nobody hears a refusal here, so it is logged."""
+        """Commit after the last close. Nobody hears a refusal here, so it is logged.
+
+        What was written meanwhile, a truncation by path, is for its own save.
+        """
+        failed, stamp = False, file.buffer.stamp if file.buffer is not None else 0
         try:
             self._saver.save(file)
         except (OSError, MemstoreError) as error:
+            failed = True
             with self._state.lock:
                 path = self._state.tree.path_of(file)
             if not isinstance(error, NotFound):
@@ -375,7 +407,9 @@ class Writing:
         finally:
             with self._state.lock:
                 self._gone_locked(file, handle)
-                if file.buffer is not None and not file.writers and not file.local:
+                buffer = file.buffer
+                stale = failed and buffer is not None and buffer.stamp == stamp
+                if stale and not file.writers and not file.local:
                     self._saver.refuse_locked(file, errno.EIO)
                 self._drop_unstored_locked(file)
 

@@ -87,6 +87,26 @@ class Desk:
         process.communicate(timeout=WAIT_SECONDS)
         return process.returncode
 
+    def driver(self, place: Path | None = None) -> int:
+        """The process that serves a mount; the child of its supervisor."""
+        return driver_of(supervisor_of(place or self.place))
+
+    def kill_driver(self, place: Path | None = None) -> None:
+        """SIGKILL the driver and wait until another one is there."""
+        supervisor = supervisor_of(place or self.place)
+        driver = driver_of(supervisor)
+        os.kill(driver, signal.SIGKILL)
+        until(lambda: driver_of(supervisor) not in (0, driver), "another driver")
+
+    def kill_all(self, place: Path | None = None) -> None:
+        """SIGKILL a mount's supervisor and driver, so that neither can save or clean up."""
+        supervisor = supervisor_of(place or self.place)
+        driver = driver_of(supervisor)
+        os.kill(driver, signal.SIGSTOP)
+        os.kill(supervisor, signal.SIGKILL)
+        os.kill(driver, signal.SIGKILL)
+        until(lambda: not Path(f"/proc/{driver}/exe").exists(), "the driver to be gone")
+
     def umount(self, place: Path | None = None) -> None:
         """`memstore umount`."""
         done = self.run("umount", str(place or self.place))
@@ -114,6 +134,17 @@ class Desk:
             mounting.unmount(place, lazy=True)
         self.backend.close()
         assert not left, f"mounts were left behind: {left}"
+
+
+def supervisor_of(place: Path) -> int:
+    """The process that keeps a mount."""
+    return int(os.getxattr(place, "user.memstore.driver").split()[0])
+
+
+def driver_of(supervisor: int) -> int:
+    """The child of a supervisor; 0 while it has none."""
+    children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+    return int(children[0]) if children else 0
 
 
 @pytest.fixture(scope="session")

@@ -105,7 +105,7 @@ def test_a_killed_driver_is_replaced(desk: Desk) -> None:
     """After SIGKILL the next mount at the place clears the dead one; acknowledged saves are there."""
     process = desk.mount_here()
     (desk.place / "kept.md").write_text("acknowledged\n")
-    process.kill()
+    desk.kill_all()
     process.communicate(timeout=WAIT_SECONDS)
     with pytest.raises(OSError) as refusal:
         os.listdir(desk.place)
@@ -130,7 +130,7 @@ def test_a_dead_mount_is_noticed_though_the_kernel_remembers_it(desk: Desk) -> N
 def test_umount_clears_a_dead_mount(desk: Desk) -> None:
     """`umount` removes what a killed driver left."""
     process = desk.mount_here()
-    process.kill()
+    desk.kill_all()
     process.communicate(timeout=WAIT_SECONDS)
     desk.umount()
     assert not desk.mounts()
@@ -139,11 +139,13 @@ def test_umount_clears_a_dead_mount(desk: Desk) -> None:
 def test_umount_cuts_off_a_driver_that_hangs(desk: Desk) -> None:
     """A stopped driver does not make `umount` wait for ever."""
     process = desk.mount_here()
-    process.send_signal(signal.SIGSTOP)
+    driver = desk.driver()
+    os.kill(driver, signal.SIGSTOP)
     done = desk.run("umount", str(desk.place))
     assert done.returncode == 0 and "did not answer" in done.stderr
     assert not desk.mounts()
     process.kill()
+    os.kill(driver, signal.SIGKILL)
 
 
 def test_two_mounts_see_each_others_saves(desk: Desk) -> None:

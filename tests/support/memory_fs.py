@@ -92,6 +92,10 @@ class MemoryFilesystem:
     def stop(self) -> None:
         """Nothing to end."""
 
+    def known_before(self) -> Iterator[tuple[int, int, str]]:
+        """Nothing: the mount is new."""
+        return iter(())
+
     def timeouts(self) -> Timeouts:
         """As given."""
         return self._timeouts
