@@ -93,14 +93,16 @@ def _end(tx: Tx, intent: Intent, *, gone: bool) -> None:
 def _settle_version(tx: Tx, intent: Intent) -> None:
     """A redaction."""
     version = versions.get(tx, intent.store_id, intent.target_id, "basic")
-    if version is None or version.redacted_at is None:
-        tx.keys.store.undo(intent)
-        tx.keys.forget(intent.id)
-        return
     new = tx.keys.epoch(intent.id)
     kept = [] if new is None else versions.under(tx, new)
-    receipt = tx.keys.sign(_receipt(version, intent, len(kept)))
-    tx.keys.finish(intent, kept, json.dumps(receipt))
+    if version is not None and version.redacted_at is not None:
+        receipt = tx.keys.sign(_receipt(version, intent, len(kept)))
+        tx.keys.finish(intent, kept, json.dumps(receipt))
+    elif kept or stores.epoch_of(tx, intent.store_id) == intent.id:
+        tx.keys.finish(intent, kept)  # the redacted row is gone since; its neighbours are not
+    else:
+        tx.keys.store.undo(intent)
+        tx.keys.forget(intent.id)
 
 
 def _receipt(version: Version, intent: Intent, survivors: int) -> dict[str, Any]:

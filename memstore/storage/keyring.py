@@ -1,7 +1,8 @@
 """The keys of an open database: records are sealed and opened here, epochs made and destroyed.
 
-Epoch keys are kept open in memory, at most `EPOCHS_KEPT` of them and none longer than
-`EPOCH_SECONDS`, so that what another process destroyed is forgotten here as well.
+Epoch keys and facts are kept open in memory, at most `EPOCHS_KEPT` and `FACTS_KEPT` of them (the
+latter some 12 MB) and none longer than `KEPT_SECONDS`, so that what another process destroyed is
+forgotten here as well. Texts and versions' keys are not kept.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from memstore.storage.crypto import BadSeal, Epoch, Facts, Sealed
 from memstore.storage.keystore import Intent, KeyStore, Survivor
 
 EPOCHS_KEPT = 4096
-EPOCH_SECONDS = 30.0
+FACTS_KEPT = 20_000
+KEPT_SECONDS = 30.0
 _SIGNING = b"signing key"
 
 
@@ -41,6 +43,7 @@ class Keyring:
         self.store = store
         self._lock = threading.Lock()
         self._epochs: dict[str, tuple[float, Epoch]] = {}
+        self._facts: dict[str, tuple[float, bytes, Facts]] = {}
         self._set_master(key)
         self._signing = Ed25519PrivateKey.from_private_bytes(self._signing_key())
 
@@ -69,20 +72,34 @@ class Keyring:
         epoch_id, wrapped, facts, body = sealed
         if wrapped is None or facts is None:
             return crypto.NOTHING, None
+        now = time.monotonic()
+        if body is None:
+            seen = self._facts.get(id)
+            if seen is not None and seen[0] > now and seen[1] == facts:
+                return seen[2], None
         about = f" {store_id} {id}".encode()
         try:
             kept = self._epochs.get(epoch_id)
-            if kept is not None and kept[0] > time.monotonic():
+            if kept is not None and kept[0] > now:
                 key = crypto.unwrap(kept[1].cipher, wrapped, b"key" + about)
             else:
                 key = self.key(id, store_id, epoch_id, wrapped)
             cipher = AESGCM(key)
             found = crypto.open_facts(cipher, b"facts" + about, facts)
             if body is None:
+                self._know(id, now, facts, found)
                 return found, None
             return found, crypto.open_text(cipher, b"text" + about, body)
         except BadSeal:
             raise Unavailable(f"{id} cannot be read: it is damaged, or not as written.") from None
+
+    def _know(self, id: str, now: float, blob: bytes, facts: Facts) -> None:
+        """Keep the facts of a record for the listings that come."""
+        with self._lock:
+            self._facts.pop(id, None)
+            self._facts[id] = now + KEPT_SECONDS, blob, facts
+            if len(self._facts) > FACTS_KEPT:
+                del self._facts[next(iter(self._facts))]
 
     def key(self, id: str, store_id: str, epoch_id: str, wrapped: bytes) -> bytes:
         """The key of a record; Unavailable when it was destroyed; BadSeal."""
@@ -136,14 +153,15 @@ class Keyring:
     def _remember(self, epoch: Epoch) -> Epoch:
         with self._lock:
             self._epochs.pop(epoch.id, None)
-            self._epochs[epoch.id] = time.monotonic() + EPOCH_SECONDS, epoch
+            self._epochs[epoch.id] = time.monotonic() + KEPT_SECONDS, epoch
             while len(self._epochs) > EPOCHS_KEPT:
                 del self._epochs[next(iter(self._epochs))]
         return epoch
 
     def forget(self, id: str | None = None) -> None:
-        """Drop an open epoch key, or all of them."""
+        """Drop an open epoch key, or all of them; and all facts."""
         with self._lock:
+            self._facts.clear()
             if id is None:
                 self._epochs.clear()
             else:
@@ -178,7 +196,7 @@ class Keyring:
         if intent.kind == "version":
             survivors += self._elsewhere(intent, {id for id, _ in kept})
         self.store.finish(intent, survivors, receipt)
-        self.forget(intent.old_epoch if intent.kind != "store" else None)
+        self.forget(intent.old_epoch if intent.kind == "version" else None)
 
     def _elsewhere(self, intent: Intent, seen: set[str]) -> list[Survivor]:
         """Kept keys of versions that only backups have, put under the new epoch too."""

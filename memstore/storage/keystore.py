@@ -207,14 +207,9 @@ class KeyStore:
                 connection.execute(delete(survivors).where(old))
                 if kept:
                     connection.execute(insert(survivors), [one._asdict() for one in kept])
-                connection.execute(
-                    insert(receipts),
-                    {
-                        "version_id": intent.target_id,
-                        "store_id": intent.store_id,
-                        "receipt": receipt,
-                    },
-                )
+                if receipt:
+                    row = {"version_id": intent.target_id, "store_id": intent.store_id}
+                    connection.execute(insert(receipts), {**row, "receipt": receipt})
             connection.execute(delete(intents).where(mine))
         self._sweep()
 

@@ -100,6 +100,7 @@ _PAGE = Statement(
 _LOCK_ANY = Statement(
     select(stores.c.id, stores.c.workspace_id).where(stores.c.id == _P("id")).with_for_update()
 )
+_EPOCH = Statement(select(stores.c.epoch_id).where(stores.c.id == _P("id")))
 _HEADS = Statement(select(stores.c.id, stores.c.last_seq).where(stores.c.id == _P("id")))
 _INSERT = insert_into(stores)
 _BURY = insert_into(deleted_stores)
@@ -207,6 +208,12 @@ def lock_any(tx: Tx, store_id: str) -> LockedStore | None:
     """The store, held likewise, of whichever workspace."""
     row = tx.one(_LOCK_ANY, {"id": store_id})
     return None if row is None else lock(tx, row[1], row[0])
+
+
+def epoch_of(tx: Tx, store_id: str) -> str | None:
+    """The epoch that the store's next version is sealed under."""
+    row = tx.one(_EPOCH, {"id": store_id})
+    return None if row is None else row[0]
 
 
 def last_seq(tx: Tx, store_id: str) -> int | None:
