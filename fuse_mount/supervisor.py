@@ -24,9 +24,9 @@ from typing import Any
 
 ATTEMPTS = 10
 """How many drivers in a row may die before the mount is given up."""
-STEADY_S = 60.0
+STEADY_S = 30.0
 """A driver that served so long was no failure to start."""
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 START_S = 90.0
 """How long a driver may take to be ready."""
 _MESSAGE_BYTES = 65_536

@@ -309,3 +309,25 @@ def test_the_log_tells_of_it(desk: Desk) -> None:
     said = log.read_text()
     assert "signal 9" in said and "going on with the mount" in said
     assert "not yet acknowledged is lost" in said and "secret" not in said
+
+
+def test_drivers_that_keep_dying_are_given_up(desk: Desk) -> None:
+    """After ten in a row the mount ends: whoever waits gets an error, the place is free again."""
+    log = desk.path / "mount.log"
+    process = desk.mount_here("-o", f"log={log}")
+    supervisor = supervisor_of(desk.place)
+    file = os.open(desk.place / "a.md", os.O_CREAT | os.O_WRONLY)
+    os.write(file, b"never acknowledged\n")
+
+    def dead() -> bool:
+        driver = driver_of(supervisor) if process.poll() is None else 0
+        if driver:
+            os.kill(driver, signal.SIGKILL)
+        return process.poll() is not None
+
+    until(dead, "the supervisor to give up")
+    with pytest.raises(OSError):
+        os.close(file)
+    assert process.returncode == 1 and "given up" in log.read_text()
+    assert not desk.mounts()
+    desk.mount()
