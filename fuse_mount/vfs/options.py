@@ -28,8 +28,9 @@ TEMPORARY = (
     "sed??????",
     "XX??????",
     ".*.??????",
+    "*.o??????",
 )
-"""Names held back at close, since a rename usually follows: of sed -i, perl -i, rsync..."""
+"""Names held back at close, since a rename usually follows: of sed -i, perl -i, rsync, patch..."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from fuse_mount.vfs.interface import Later, OpenFile, Requester
 from fuse_mount.vfs.names import check_path, new_name, refusal
 from fuse_mount.vfs.state import State, later, log
 from memstore.model import content, limits
-from memstore.model.errors import MemstoreError, NotFound
+from memstore.model.errors import InvalidContent, MemstoreError, NotFound
 
 
 class Writing:
@@ -326,9 +326,10 @@ class Writing:
                 raise refusal(handle.refused)
             if file.local and handle.writable:
                 self._state.acknowledged_locked(file)
-            if file.buffer is None or not file.buffer.written or file.local or not handle.writable:
+            if file.buffer is None or file.local or file.parent is None or not handle.writable:
                 return None
-            if file.parent is None:
+            if not file.buffer.written:
+                _check_truncated(file.buffer)
                 return None
             if self._holds_locked(file):
                 self._complete_locked(file)
@@ -449,4 +450,17 @@ class Writing:
         except MemstoreError:
             self._saver.refuse_locked(file, errno.EILSEQ)
             self._drop_unstored_locked(file)
+            raise refusal(errno.EILSEQ) from None
+
+
+def _check_truncated(buffer: Buffer) -> None:
+    """EILSEQ when what a truncation left is no text: extended with NULs, or cut in a character.
+
+    Its commit waits for the last close, whose refusal nobody hears, so this close tells. The
+    buffer stays: a program may still write, through a mapping too, what makes it a text.
+    """
+    if buffer.truncated:
+        try:
+            content.decode(bytes(buffer.data))
+        except InvalidContent:
             raise refusal(errno.EILSEQ) from None

@@ -46,6 +46,33 @@ def test_too_large_is_refused_at_an_offset_and_at_truncate(place: Place) -> None
     assert place.texts() == {"/a": "old"}
 
 
+@pytest.mark.parametrize("size", [1, 9])
+def test_a_truncation_that_leaves_no_text_is_told_at_close(place: Place, size: int) -> None:
+    """EILSEQ when a descriptor cut a character or extended the file with NULs, and wrote nothing."""
+    place.put("/a", "äöü")
+    files = place.mount()
+    fd = files.open("a", os.O_WRONLY)
+    files.ftruncate(fd, size)
+
+    assert refused(files.close, fd) == "EILSEQ"
+
+    until(lambda: read(files, "a") == "äöü".encode(), "the stored text to be back")
+    assert len(place.history()) == 1
+
+
+def test_an_extension_that_is_filled_is_saved(place: Place) -> None:
+    """Room made by a truncation is text once it is written."""
+    place.put("/a", "one")
+    files = place.mount()
+    fd = files.open("a", os.O_WRONLY)
+    files.ftruncate(fd, 6)
+    files.pwrite(fd, b"two", 3)
+    files.close(fd)
+
+    assert place.texts() == {"/a": "onetwo"}
+    assert len(place.history()) == 2
+
+
 def test_an_append_that_goes_beyond_is_refused(place: Place) -> None:
     """The memory keeps what it had."""
     place.put("/a", "x" * (LIMIT - 1))
