@@ -38,6 +38,10 @@ class Call:
     backend: LocalBackend | None
 
 
+_NOT_KEPT = (b"cache-control", b"no-store")
+"""On every answer: what is redacted later must be in no cache on the way."""
+
+
 class Door:
     """The middleware. `max_body` and `max_batch` are bytes of a request's body."""
 
@@ -60,7 +64,7 @@ class Door:
             return
         began = time.perf_counter()
         request_id = ids.new(ids.REQUEST)
-        stamp = [(b"request-id", request_id.encode())]
+        stamp = [(b"request-id", request_id.encode()), _NOT_KEPT]
         status = 0
 
         async def stamped(message: Message) -> None:

@@ -64,5 +64,5 @@ async def list_events(
         view=view,
         heartbeat=heartbeat or state.heartbeat,
     )
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    headers = {"x-accel-buffering": "no"}
     return StreamingResponse(frames, media_type="text/event-stream", headers=headers)

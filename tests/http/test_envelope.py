@@ -134,6 +134,15 @@ def test_every_answer_names_its_request(http: httpx2.Client) -> None:
     assert len(ids) == 3 and all(id.startswith("req_") for id in ids)
 
 
+def test_no_cache_keeps_an_answer(http: httpx2.Client, make_store: Any) -> None:
+    """Every answer says no-store once, so that what is redacted later is in no cache on the way."""
+    store = f"/v1/memory_stores/{make_store()}"
+    made = http.post(f"{store}/memories", json={"path": "/a", "content": "text"})
+    version = f"{store}/memory_versions/{made.json()['memory_version_id']}"
+    for answer in (made, http.get(version), http.get(f"{store}/events"), http.get("/x")):
+        assert answer.headers.get_list("cache-control") == ["no-store"]
+
+
 def test_errors_never_repeat_what_was_sent(http: httpx2.Client, make_store: Any) -> None:
     """A refused text, wherever it stood, is not in the answer."""
     path = f"/v1/memory_stores/{make_store()}/memories"
