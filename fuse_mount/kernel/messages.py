@@ -58,6 +58,7 @@ class Opcode(IntEnum):
     DESTROY = 38
     IOCTL = 39
     BATCH_FORGET = 42
+    FALLOCATE = 43
     READDIRPLUS = 44
     RENAME2 = 45
     SYNCFS = 50
@@ -101,6 +102,7 @@ FATTR_ATIME_NOW, FATTR_MTIME_NOW = 128, 256
 IN_HEADER = Struct("=IIQQIIIHH")
 IN_HEADER_SIZE = IN_HEADER.size
 INIT_IN = Struct("=IIII")  # major, minor, max_readahead, flags (flags2 follows with INIT_EXT)
+FALLOCATE_IN = Struct("=QQQII")  # fh, offset, length, mode, padding
 FORGET_IN = Struct("=Q")  # nlookup
 BATCH_FORGET_IN = Struct("=II")  # count, dummy
 FORGET_ONE = Struct("=QQ")  # nodeid, nlookup

@@ -40,6 +40,8 @@ _FOREIGN_XATTRS = (b"system.", b"security.", b"trusted.")
 _REPEATED_S = 1.0
 """How soon the kernel's own repetition of a rename follows."""
 _REPEATED_MAX = 64
+_KEEP_SIZE = 1
+"""FALLOC_FL_KEEP_SIZE."""
 DRIVER_XATTR = b"user.memstore.driver"
 """On the root: `<pid> <start time>` of the driver, so that `umount` can wait for its end."""
 
@@ -100,6 +102,7 @@ class Operations:
             Opcode.STATFS: self.statfs,
             Opcode.FLUSH: self.flush,
             Opcode.FSYNC: self.fsync,
+            Opcode.FALLOCATE: self.fallocate,
             Opcode.RELEASE: self.release,
             Opcode.OPENDIR: self.opendir,
             Opcode.READDIR: self.readdir,
@@ -151,7 +154,7 @@ class Operations:
         return who
 
     def _unknown(self, header: Header, length: int) -> bytes | None:
-        """ENOSYS: the kernel does without (fallocate, lseek, copy_file_range, poll), or refuses
+        """ENOSYS: the kernel does without (lseek, copy_file_range, poll), or refuses
         with ENOTSUP (setxattr, removexattr, tmpfile), and asks no more."""
         return messages.error_reply(header[2], errno.ENOSYS)
 
@@ -226,6 +229,22 @@ class Operations:
         )
         answer = self._fs.setattr(header[3], change, self._requester(header))
         return self._reply(header[2], answer, packing.attr)
+
+    def fallocate(self, header: Header, length: int) -> bytes | None:
+        """FUSE_FALLOCATE: room for a text of that length, by a longer file where that is asked.
+
+        Without an answer of ours libc would write NUL bytes, which are refused.
+        """
+        handle, offset, more, mode, _ = messages.FALLOCATE_IN.unpack_from(self._buffer, _BODY)
+        if mode & ~_KEEP_SIZE:
+            return messages.error_reply(header[2], errno.EOPNOTSUPP)
+        fs, who = self._fs, self._requester(header)
+
+        def extend() -> None:
+            if not mode and now(fs.getattr(header[3])).size < offset + more:
+                now(fs.setattr(header[3], AttrChange(size=offset + more, handle=handle), who))
+
+        return self._reply(header[2], Later(extend), packing.done)
 
     def symlink(self, header: Header, length: int) -> bytes | None:
         """FUSE_SYMLINK: refused."""

@@ -178,6 +178,21 @@ def test_unsupported_controls_are_no_disk_fault(here: Path) -> None:
     assert file.read_text() == "abc"
 
 
+def test_room_can_be_asked_for(here: Path) -> None:
+    """posix_fallocate makes the file as long as asked, within the limit; it is saved once it holds
+    text only."""
+    with (here / "a").open("w+b", buffering=0) as opened:
+        opened.write(b"abc")
+        os.posix_fallocate(opened.fileno(), 0, 10)
+        assert os.fstat(opened.fileno()).st_size == 10
+        os.posix_fallocate(opened.fileno(), 0, 5)
+        assert os.fstat(opened.fileno()).st_size == 10
+        opened.truncate(3)
+        too_much = _refusal(lambda: os.posix_fallocate(opened.fileno(), 0, 102_401))
+        assert too_much == errno.EFBIG
+    assert (here / "a").read_text() == "abc"
+
+
 def test_directories_can_be_synced(here: Path) -> None:
     """fsync of a directory, as databases and editors do after a rename, succeeds."""
     descriptor = os.open(here, os.O_RDONLY | os.O_DIRECTORY)
