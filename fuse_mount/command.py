@@ -1,4 +1,4 @@
-"""`memstore mount` and `memstore umount`."""
+"""`memstore mount`, `memstore prepare` and `memstore umount`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ START_S = 95.0
 
 
 def register(app: typer.Typer) -> None:
-    """Add the two commands."""
+    """Add the commands."""
     app.command("mount", no_args_is_help=False)(mount)
+    app.command("prepare")(prepare)
     app.command("umount")(umount)
 
 
@@ -165,6 +166,39 @@ def _wait_ready(spec: Spec, process: subprocess.Popen[bytes]) -> str:
     if "error" in answer:
         raise Stop(int(answer["status"]), str(answer["error"]))
     return str(answer["ready"])
+
+
+def prepare(
+    directory: Annotated[str, typer.Argument(metavar="DIR", help="Where to mount.")],
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="COMMAND...", help="Serves it; {} becomes /dev/fd/N."),
+    ],
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Nothing can be written through it.")
+    ] = False,
+    name: Annotated[
+        str, typer.Option("--name", help="Shown in the mount table as memstore:NAME.")
+    ] = "prepared",
+) -> None:
+    """Mount with this user's rights, and let COMMAND serve it without any.
+
+    memstore prepare /mnt/notes -- CONTAINER-COMMAND memstore mount STORE {} --foreground
+    """
+    from fuse_mount.errors import MountError
+    from fuse_mount.kernel.mounting import Options
+    from fuse_mount.preparing import serve_by
+
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise Stop(USAGE, "NAME consists of letters, digits, - and _.")
+    try:
+        options = Options(name, read_only, allow_other=os.geteuid() == 0)
+        status = serve_by(directory, command, options)
+    except MountError as error:
+        raise Stop(error.status, error.message) from None
+    except OSError as error:
+        raise Stop(USAGE, f"{command[0]} could not be run ({error.strerror}).") from None
+    raise typer.Exit(status)
 
 
 def umount(
