@@ -126,6 +126,7 @@ class Sync:
             except TRANSIENT as error:
                 state.away = True
                 log.info("the change feed is lost (%s); trying again", error)
+                pause = min(pause, state.options.poll_interval_s)
             except errors.Invalid as error:
                 log.warning("the change feed cannot go on (%s); loading everything", error)
                 self._reload = True

@@ -148,6 +148,16 @@ def test_what_was_missed_is_caught_up_with(place: Place) -> None:
     hides(files, "gone")
 
 
+def test_a_lost_feed_is_asked_for_in_every_polling_interval(place: Place) -> None:
+    """However long an outage lasts, what was missed is seen within the polling interval after it."""
+    backend = FaultyBackend(place.backend)
+    place.mount(backend, poll_interval_s=0.05)  # type: ignore[arg-type]
+    backend.go_away()
+    asked = len(backend.calls)
+
+    until(lambda: len(backend.calls) > asked + 40, "the service to be asked again and again")
+
+
 def test_a_revoked_key_is_told(place: Place) -> None:
     """EACCES at the save; what is in memory can still be read, and nothing was written."""
     place.put("/a", "old")
