@@ -320,6 +320,8 @@ class Operations:
         try:
             answer = self._fs.rename(header[3], name, directory, new_name, flags)
         except OSError as error:
+            if header[2] & messages.RESENT and error.errno == errno.ENOENT:
+                raise  # perhaps it was carried out: see `repeated`
             return refusal(header[2], error.errno or errno.EIO, NO_TIMEOUTS)
         return self._reply(header[2], answer, packing.done, refusal)
 

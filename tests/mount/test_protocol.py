@@ -342,3 +342,33 @@ def test_malformed_messages_end_nothing(wire: Wire) -> None:
         assert answered == unique
     wire.kernel.send(b"short")
     assert wire.ask(Opcode.GETATTR, 1, bytes(16))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("opcode", "body", "refused"),
+    [
+        (Opcode.UNLINK, b"gone.md\0", errno.ENOENT),
+        (Opcode.RMDIR, b"gone\0", errno.ENOENT),
+        (Opcode.RENAME, messages.RENAME_IN.pack(1) + b"gone.md\0there.md\0", errno.ENOENT),
+        (Opcode.RENAME2, messages.RENAME2_IN.pack(1, 0, 0) + b"gone\0there.md\0", errno.ENOENT),
+        (Opcode.MKDIR, messages.MKDIR_IN.pack(0o755, 0) + b"dir\0", errno.EEXIST),
+    ],
+)
+def test_a_request_sent_again_may_have_been_carried_out(
+    wire: Wire, opcode: Opcode, body: bytes, refused: int
+) -> None:
+    """What a driver did before it was killed is success when the kernel asks the next one for it;
+    the same request for the first time is refused."""
+    wire.fs.put("there.md", b"text")
+    wire.ask(Opcode.MKDIR, body=messages.MKDIR_IN.pack(0o755, 0) + b"dir\0")
+    assert wire.ask(opcode, body=body)[0] == refused
+    wire.send(opcode, body=body, unique=4 | messages.RESENT)
+    unique, code, _ = wire.receive()
+    assert (unique, code) == (4 | messages.RESENT, 0)
+
+
+def test_a_rename_sent_again_that_never_happened_is_refused(wire: Wire) -> None:
+    """Neither the old name nor the new one is there: it is no success."""
+    body = messages.RENAME_IN.pack(1) + b"gone.md\0missing.md\0"
+    wire.send(Opcode.RENAME, body=body, unique=4 | messages.RESENT)
+    assert wire.receive()[1] == errno.ENOENT

@@ -202,6 +202,8 @@ class MemoryFilesystem:
 
     def mkdir(self, parent: int, name: str, mode: int, who: Requester) -> MemoryNode:
         """A new directory."""
+        if name in self.nodes[parent].children:
+            raise OSError(errno.EEXIST, name)
         node = self._make(self.nodes[parent], name, stat.S_IFDIR | stat.S_IMODE(mode))
         self.looked_up(node.ino)
         return node
