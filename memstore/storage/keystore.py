@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.engine import Connection, make_url
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.sql.elements import BindParameter
 
 from memstore.model.errors import Unavailable
@@ -70,8 +70,13 @@ class KeyStore:
             event.listen(self._engine, "connect", _prepare)
             event.listen(self._engine, "begin", lambda c: c.exec_driver_sql("BEGIN IMMEDIATE"))
         else:
+            from memstore.storage.dialects.postgresql import connect_options
+
             engine = create_engine(
-                parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, pool_size=4
+                parsed.set(drivername="postgresql+psycopg"),
+                pool_pre_ping=True,
+                pool_size=4,
+                connect_args=connect_options(parsed),
             )
             schemas = {"schema_translate_map": {None: "memstore_keys"}}
             self._engine = engine.execution_options(**schemas)
@@ -86,8 +91,8 @@ class KeyStore:
                 yield connection
         except IntegrityError:
             raise
-        except DBAPIError as error:
-            cause = type(error.orig).__name__
+        except SQLAlchemyError as error:
+            cause = type(getattr(error, "orig", None) or error).__name__
             raise Unavailable(f"The key store ({self.where}) cannot be used: {cause}.") from error
 
     def prepare(self) -> None:
@@ -250,10 +255,14 @@ class KeyStore:
         return True
 
     def _sweep(self) -> None:
-        """Let PostgreSQL take rows that were deleted out of its pages; SQLite has done it."""
+        """Let PostgreSQL take rows that were deleted out of its pages; SQLite has done it.
+
+        The keys are gone for everybody already: where this fails, the server's own vacuum does it.
+        """
         if self._sqlite:
             return
-        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        engine = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        with suppress(SQLAlchemyError), engine.connect() as connection:
             for table in (epochs, survivors):
                 connection.execute(text(f"VACUUM memstore_keys.{table.name}"))
 

@@ -10,7 +10,7 @@ import pytest
 
 from memstore.backend import Backend
 from memstore.model.stores import Store
-from tests.support.worlds import PROCESSES, WORLDS, World
+from tests.support.worlds import DATABASES, PROCESSES, WORLDS, World
 
 OPTIONS = {"max_memories": 10_000, "max_bytes": 104_857_600, "heartbeat": 15.0}
 
@@ -19,6 +19,7 @@ OPTIONS = {"max_memories": 10_000, "max_bytes": 104_857_600, "heartbeat": 15.0}
 def processes() -> Iterator[None]:
     """Services that ran for this suite end with it."""
     yield
+    DATABASES.close()
     PROCESSES.close()
 
 

@@ -7,6 +7,7 @@ import tempfile
 from copy import deepcopy
 from pathlib import Path
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -21,6 +22,7 @@ from memstore.model.memories import (
 )
 from memstore.model.preconditions import ContentIs
 from memstore.service import Service
+from tests.support import postgres
 from tests.support.reference import ReferenceStore, Refused, digest
 from tests.support.walking import every
 
@@ -41,11 +43,19 @@ class RandomMoves(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="memstore-moves-"))
-        self.service = Service(f"sqlite:///{self.folder / 'memstore.db'}", **CAPS)
+        self.service = self.open_service()
         self.backend = self.service.backend_for(self.service.operator())
         self.store_id = self.backend.create_store(name="moves").id
         self.reference = ReferenceStore(**CAPS)
+
+    def open_service(self) -> Service:
+        """A service on a new database."""
+        self.folder = Path(tempfile.mkdtemp(prefix="memstore-moves-"))
+        return Service(f"sqlite:///{self.folder / 'memstore.db'}", **CAPS)
+
+    def remove(self) -> None:
+        """Leave nothing of the database."""
+        shutil.rmtree(self.folder)
 
     def teardown(self) -> None:
         """Every invariant of the database holds at the end of every play."""
@@ -53,7 +63,7 @@ class RandomMoves(RuleBasedStateMachine):
             assert self.service.check() == []
         finally:
             self.service.close()
-            shutil.rmtree(self.folder)
+            self.remove()
 
     def pick(self, number: int) -> str:
         """A live memory's id; sometimes a dead one's, or nobody's."""
@@ -231,4 +241,21 @@ def refusal(move: object) -> str | None:
     return None
 
 
+class RandomMovesOnPostgresql(RandomMoves):
+    """The same, by the service over PostgreSQL."""
+
+    def open_service(self) -> Service:
+        """A service on a new database."""
+        self.url = postgres.server().create()
+        return Service(self.url, keys=postgres.key_source(self.url), **CAPS)
+
+    def remove(self) -> None:
+        """Leave nothing of the database."""
+        postgres.server().drop(self.url)
+
+
 TestRandomMoves = RandomMoves.TestCase
+TestRandomMovesOnPostgresql = RandomMovesOnPostgresql.TestCase
+TestRandomMovesOnPostgresql.settings = settings(
+    max_examples=min(15, settings.default.max_examples), parent=settings.default
+)

@@ -8,13 +8,14 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import memstore
 from memstore.backend import Backend
 from memstore.model import ids
 from memstore.service import Service
 from memstore.service.database import check
+from tests.support import postgres
 from tests.support.serving import Served
 
 
@@ -37,13 +38,8 @@ class World(Protocol):
 class LocalWorld:
     """The service in this process."""
 
-    def __init__(self, path: Path, *, max_memories: int, max_bytes: int, heartbeat: float) -> None:
-        self.service = Service(
-            f"sqlite:///{path / 'memstore.db'}",
-            max_memories=max_memories,
-            max_bytes=max_bytes,
-            heartbeat=heartbeat,
-        )
+    def __init__(self, path: Path, **options: Any) -> None:
+        self.service = Service(f"sqlite:///{path / 'memstore.db'}", **options)
         self.admin_secret = self.service.bootstrap() or ""
         self.workspace, self.operator_secret = "default", self.admin_secret
 
@@ -95,6 +91,56 @@ class Processes:
 PROCESSES = Processes()
 
 
+class Databases:
+    """A PostgreSQL database that tests share, and a service on it for each set of options."""
+
+    def __init__(self) -> None:
+        self._services: dict[tuple[tuple[str, Any], ...], Service] = {}
+        self._url = ""
+        self.secret = ""
+
+    def get(self, **options: Any) -> Service:
+        """The service of these options."""
+        self._url = self._url or postgres.server().create()
+        known = tuple(sorted(options.items()))
+        if known not in self._services:
+            service = Service(self._url, keys=postgres.key_source(self._url), **options)
+            self._services[known] = service
+            self.secret = service.bootstrap() or self.secret
+        return self._services[known]
+
+    def close(self) -> None:
+        """Close the services; the database is true to itself."""
+        for service in self._services.values():
+            service.close()
+        if self._url:
+            found = check(self._url, postgres.key_source(self._url))
+            postgres.server().drop(self._url)
+            assert found == []
+        self._services.clear()
+        self._url = self.secret = ""
+
+
+DATABASES = Databases()
+
+
+class PostgresqlWorld:
+    """A workspace of its own in a PostgreSQL database, served in this process."""
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        self.service = DATABASES.get(**options)
+        self.workspace, self.operator_secret = ids.new("test"), DATABASES.secret
+        admin = self.connect(self.operator_secret)
+        _, self.admin_secret = admin.create_key(scopes=("admin",), workspace=self.workspace)
+
+    def connect(self, secret: str) -> Backend:
+        """The port for a key or a session's token."""
+        return self.service.backend_for(self.service.authenticate(secret))
+
+    def close(self) -> None:
+        """The database stays for the next world."""
+
+
 class RemoteWorld:
     """A workspace of its own in a service process, over TCP or its Unix socket."""
 
@@ -123,6 +169,7 @@ class RemoteWorld:
 
 WORLDS: dict[str, Callable[..., World]] = {
     "local": LocalWorld,
+    "postgresql": PostgresqlWorld,
     "tcp": partial(RemoteWorld, unix=False),
     "unix": partial(RemoteWorld, unix=True),
 }

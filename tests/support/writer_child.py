@@ -1,7 +1,8 @@
 """A process that changes a store without pause and prints each change once it is acknowledged.
 
 Usage: python -m tests.support.writer_child DATABASE_URL STORE_ID SEED THREADS
-A line is `operation memory_id version_id sha256`, `-` for what does not apply.
+A line is `operation memory_id version_id sha256`, `-` for what does not apply. A database that
+does not answer is told as `unavailable - - -`, and the thread goes on with memories of its own.
 """
 
 from __future__ import annotations
@@ -10,10 +11,24 @@ import os
 import random
 import sys
 import threading
+import time
 
 from memstore.backend import Backend
+from memstore.model.errors import Unavailable
 from memstore.model.memories import Memory
 from memstore.service import Service
+
+
+def go_on(backend: Backend, store_id: str, name: str, seed: int) -> None:
+    """Change random memories for ever, in a new folder after each outage."""
+    outages = 0
+    while True:
+        try:
+            work(backend, store_id, f"{name}-{outages}", seed + 1000 * outages)
+        except Unavailable:
+            outages += 1
+            say("unavailable", "-")
+            time.sleep(0.05)
 
 
 def work(backend: Backend, store_id: str, name: str, seed: int) -> None:
@@ -62,7 +77,7 @@ def main() -> None:
     for number in range(int(threads)):
         name = f"s{seed}-{number}"
         arguments = (backend, store_id, name, int(seed) * 100 + number)
-        threading.Thread(target=work, args=arguments, daemon=True).start()
+        threading.Thread(target=go_on, args=arguments, daemon=True).start()
     threading.Event().wait()
 
 

@@ -2,51 +2,92 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from sqlalchemy import create_engine, inspect, text
+import psycopg
+from sqlalchemy import create_engine, event, inspect, text
 from sqlalchemy.engine import URL, Connection
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from memstore.model.errors import Unavailable
+from memstore.storage.dialects.postgresql_listener import Listener, notify
 from memstore.storage.engine import Committed, Duplicate, Settled
 from memstore.storage.statement import Tx
 
 T = TypeVar("T")
 
-POLL_SECONDS = 0.1
-"""How often the commits of other processes are looked for, while somebody listens."""
+CONNECTED: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""A server that went away without a word is noticed; what the URL says comes before these."""
+POOL = 16
+"""Connections kept open to the data; at most `POOL_BURST` more while there is much to do."""
+POOL_BURST = 10
+ATTEMPTS = 3
+"""How often a transaction is tried that the server undid for the sake of another."""
+
+_DURABLE = (
+    "SELECT set_config('synchronous_commit', 'on', false) "
+    "WHERE current_setting('synchronous_commit') = 'off'"
+)
+
+
+def connect_options(url: URL) -> dict[str, Any]:
+    """How a connection is made."""
+    return {name: value for name, value in CONNECTED.items() if name not in url.query}
+
+
+def refusal(error: BaseException, what: str = "PostgreSQL database") -> Unavailable:
+    """The sentence for a failure of the database itself, without its credentials."""
+    cause = type(getattr(error, "orig", None) or error).__name__
+    return Unavailable(f"The {what} cannot answer now ({cause}); try again.")
 
 
 class PostgresqlEngine:
     """One database; every thread brings its own transaction."""
 
     def __init__(self, url: URL, committed: Committed) -> None:
+        self._url = url.set(drivername="postgresql+psycopg")
         self._engine = create_engine(
-            url.set(drivername="postgresql+psycopg"), pool_pre_ping=True, pool_size=16
+            self._url,
+            pool_pre_ping=True,
+            pool_size=POOL,
+            max_overflow=POOL_BURST,
+            pool_use_lifo=True,
+            connect_args=connect_options(url),
         )
+        event.listen(self._engine, "connect", _prepare)
         self.keys: Any = None
         self.settled: Settled = lambda intent: None
         self._committed = committed
+        self._closed = False
+        self._listener = Listener(self._url, connect_options(url), committed)
 
-    def _refusal(self, error: Exception) -> Unavailable:
-        """The sentence for a failure of the database itself, without its credentials."""
-        cause = type(getattr(error, "orig", None) or error).__name__
-        return Unavailable(f"The PostgreSQL database cannot answer now ({cause}); try again.")
+    def _connection(self, *, read_only: bool) -> Any:
+        """A connection of the pool whose next transaction is of that kind."""
+        if self._closed:
+            raise Unavailable("The database is closed.")
+        try:
+            connection = self._engine.raw_connection()
+        except (SQLAlchemyError, psycopg.Error) as error:
+            raise refusal(error) from error
+        own: Any = connection.driver_connection
+        level = psycopg.IsolationLevel
+        own.isolation_level = level.REPEATABLE_READ if read_only else level.READ_COMMITTED
+        own.read_only = read_only
+        return connection
 
     def open_read(self) -> tuple[Tx, Callable[[], None]]:
         """A REPEATABLE READ transaction that lasts until the function returned is called."""
-        try:
-            connection = self._engine.raw_connection()
-            connection.cursor().execute(
-                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-            )
-        except Exception as error:
-            raise self._refusal(error) from error
-        return Tx(connection.driver_connection, self._engine.dialect, self.keys), connection.close
+        connection = self._connection(read_only=True)
+        own = connection.driver_connection
+        return Tx(own, self._engine.dialect, self.keys), lambda: _release(connection, own)
 
     @contextmanager
     def read(self) -> Iterator[Tx]:
@@ -54,8 +95,8 @@ class PostgresqlEngine:
         tx, end = self.open_read()
         try:
             yield tx
-        except self._engine.dialect.loaded_dbapi.Error as error:
-            raise self._refusal(error) from error
+        except psycopg.Error as error:
+            raise refusal(error) from error
         finally:
             end()
 
@@ -63,51 +104,38 @@ class PostgresqlEngine:
         """Run `work` in a transaction of its own."""
         begun: list[str] = []
         try:
+            for _ in range(ATTEMPTS - 1):
+                with suppress(psycopg.errors.TransactionRollback):
+                    return self._write(work, begun)
             return self._write(work, begun)
+        except psycopg.Error as error:
+            raise refusal(error) from error
         finally:
             for intent in begun:
                 self.settled(intent)
 
     def _write(self, work: Callable[[Tx], T], begun: list[str]) -> T:
         """The transaction; `begun` gets what it began in the key store."""
-        errors: Any = self._engine.dialect.loaded_dbapi
+        connection = self._connection(read_only=False)
+        own = connection.driver_connection
         try:
-            connection = self._engine.raw_connection()
-        except SQLAlchemyError as error:
-            raise self._refusal(error) from error
-        try:
-            tx = Tx(connection.driver_connection, self._engine.dialect, self.keys)
+            tx = Tx(own, self._engine.dialect, self.keys)
             tx.settle = begun
             result = work(tx)
-            connection.commit()
-        except errors.IntegrityError as error:
-            connection.rollback()
+            if tx.touched:
+                notify(own, self._listener.name, tx.touched)
+            own.commit()
+        except psycopg.IntegrityError as error:
             raise Duplicate(str(error)) from error
-        except errors.Error as error:
-            connection.invalidate()
-            raise self._refusal(error) from error
-        except BaseException:
-            connection.rollback()
-            raise
         finally:
-            connection.close()
+            _release(connection, own)
         if tx.touched:
             self._committed(tx.touched)
         return result
 
     def watch_others(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Ask for changes at a steady pace."""
-        stop = threading.Event()
-
-        def poll() -> None:
-            while not stop.wait(POLL_SECONDS):
-                try:
-                    changed()
-                except Unavailable:
-                    continue
-
-        threading.Thread(target=poll, name="memstore-watch", daemon=True).start()
-        return stop.set
+        """Listen to what other processes tell of in their transactions."""
+        return self._listener.start(changed)
 
     @contextmanager
     def migrating(self) -> Iterator[Connection]:
@@ -116,19 +144,21 @@ class PostgresqlEngine:
             with self._engine.begin() as connection:
                 connection.execute(text("SELECT pg_advisory_xact_lock(7238462)"))
                 yield connection
-        except (DBAPIError, IntegrityError) as error:
-            raise self._refusal(error) from error
+        except SQLAlchemyError as error:
+            raise refusal(error) from error
 
     def schema_revision(self) -> str | None:
         """What the migrations left in `alembic_version`."""
+        if self._closed:
+            raise Unavailable("The database is closed.")
         try:
             with self._engine.connect() as connection:
                 if not inspect(connection).has_table("alembic_version"):
                     return None
                 found = connection.execute(text("SELECT version_num FROM alembic_version"))
                 return found.scalar()
-        except DBAPIError as error:
-            raise self._refusal(error) from error
+        except SQLAlchemyError as error:
+            raise refusal(error) from error
 
     def integrity(self) -> list[str]:
         """PostgreSQL keeps its pages and foreign keys itself."""
@@ -139,11 +169,36 @@ class PostgresqlEngine:
 
     def compact(self) -> None:
         """Rewrite every table."""
-        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            connection.execute(text("VACUUM FULL"))
+        try:
+            with self._engine.connect().execution_options(
+                isolation_level="AUTOCOMMIT"
+            ) as connection:
+                connection.execute(text("VACUUM FULL"))
+        except SQLAlchemyError as error:
+            raise refusal(error) from error
 
     def close(self) -> None:
         """Release every connection."""
+        self._closed = True
+        self._listener.close()
         self._engine.dispose()
         if self.keys is not None:
             self.keys.close()
+
+
+def _prepare(connection: Any, record: Any) -> None:
+    """A commit is on disk when it is answered, also where the server's default is otherwise."""
+    connection.execute(_DURABLE)
+    connection.commit()
+
+
+def _release(connection: Any, own: Any) -> None:
+    """Give a connection back without its transaction; one that cannot be rolled back is dropped."""
+    if connection.dbapi_connection is None:
+        return  # given back before
+    try:
+        own.rollback()
+        own.isolation_level = own.read_only = None
+    except psycopg.Error:
+        connection.invalidate()
+    connection.close()
