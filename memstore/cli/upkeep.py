@@ -1,4 +1,4 @@
-"""`check`, `migrate` and `verify`: they open the database itself, not the service."""
+"""`check`, `migrate`, `copy` and `verify`: they open the database itself, not the service."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     app.command()(check)
     app.command()(migrate)
     app.command()(verify)
+    app.command()(copy)
 
 
 def place(data_dir: str | None, database: str | None) -> tuple[str, KeySource]:
@@ -69,6 +70,29 @@ def migrate(data_dir: DataDir = None, database: Database = None, json: AsJson = 
         output.as_json({"type": "migration", "revision": revision})
     else:
         output.line(f"The database is at revision {revision}.")
+
+
+def copy(
+    to: Annotated[
+        str, typer.Option("--to", metavar="URL", help="A new, empty database: postgresql://...")
+    ],
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="URL", help="The database to copy; the local service's."),
+    ] = None,
+    data_dir: DataDir = None,
+    json: AsJson = False,
+) -> None:
+    """Copy a whole service into an empty database, keys included, and compare; stop it first."""
+    from memstore.service.database import copy as copy_all
+
+    url, keys = place(data_dir, source)
+    counts = copy_all(url, keys, to, settings(data_dir=data_dir).key_source_of(to))
+    if json:
+        output.as_json({"type": "copy", "rows": counts})
+    else:
+        said = ", ".join(f"{name} {counts[name]}" for name in ("stores", "memories", "versions"))
+        output.line(f"Copied, compared and checked: {said}.")
 
 
 def verify(

@@ -8,14 +8,14 @@ from typing import Any
 
 from memstore.model import limits
 from memstore.model.access import Caller
-from memstore.model.errors import Invalid
+from memstore.model.errors import Invalid, Unavailable
 from memstore.service import access
 from memstore.service.backend import LocalBackend
 from memstore.service.core import Core
 from memstore.service.hub import Hub
 from memstore.settings import KeySource, Settings
 from memstore.storage import check as storage_check
-from memstore.storage import destruction, keyring, restored
+from memstore.storage import copying, destruction, keyring, restored
 from memstore.storage.engine import Committed, Engine, open_engine
 from memstore.storage.migrations import REVISIONS, SEALED_SINCE, migrate
 
@@ -72,6 +72,32 @@ def check(url: str, source: KeySource | None = None) -> list[str]:
         return storage_check.check(engine)
     finally:
         engine.close()
+
+
+def copy(url: str, source: KeySource, to_url: str, to_source: KeySource) -> dict[str, int]:
+    """Move a service into an empty database, keys included; how many rows of each table.
+
+    What arrived is compared with what was sent, then checked. Invalid when the target holds
+    anything; Unavailable when it differs, or when either cannot be used.
+    """
+    origin = open_engine(url, lambda touched: None, create=False)
+    try:
+        if origin.schema_revision() != REVISIONS[-1]:
+            raise Invalid("The database is of another version: run `memstore migrate` first.")
+        _unlock(origin, url, source)
+        destruction.recover(origin)
+        target = open_engine(to_url, lambda touched: None)
+        try:
+            target.settled = partial(destruction.settle, target)
+            counts = copying.copy(origin, source, target, to_source)
+            found = storage_check.check(target)
+        finally:
+            target.close()
+    finally:
+        origin.close()
+    if found:
+        raise Unavailable(f"The copy is not true to itself ({found[0]}): drop it.")
+    return counts
 
 
 def rotate_master(source: KeySource, new_file: str | None = None) -> None:

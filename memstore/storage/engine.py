@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
-from memstore.model.errors import Invalid
+from memstore.model.errors import Invalid, Unavailable
 from memstore.storage.statement import Tx
 
 T = TypeVar("T")
@@ -102,7 +102,12 @@ def open_engine(url: str, committed: Committed, *, create: bool = True) -> Engin
 
         return SqliteEngine(parsed, committed, create=create)
     if backend == "postgresql":
-        from memstore.storage.dialects.postgresql import PostgresqlEngine
+        try:
+            from memstore.storage.dialects.postgresql import PostgresqlEngine
+        except ModuleNotFoundError:
+            raise Unavailable(
+                "PostgreSQL needs psycopg: pip install 'memstore[postgres]'."
+            ) from None
 
         return PostgresqlEngine(parsed, committed)
     raise Invalid(f"A database is sqlite:///FILE or postgresql://..., not {backend}.")

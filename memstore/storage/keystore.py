@@ -32,6 +32,10 @@ from memstore.storage.key_schema import epochs, facts, intents, metadata, receip
 
 BUSY_SECONDS = 10
 _GONE: BindParameter[str] = bindparam("gone")
+_NEXT_NUMBER = text(
+    "SELECT setval(pg_get_serial_sequence('memstore_keys.receipts', 'number'), "
+    "(SELECT coalesce(max(number), 0) + 1 FROM memstore_keys.receipts), false)"
+)
 
 
 class Intent(NamedTuple):
@@ -252,6 +256,31 @@ class KeyStore:
             _set_fact(connection, "signing_key", change(signing, b"signing key"))
             _set_fact(connection, "mark", new_mark)
         self._sweep()
+        return True
+
+    def give(self) -> dict[str, list[dict[str, Any]]]:
+        """Every row, for another key store; Unavailable while a destruction is not finished."""
+        with self.transaction() as connection:
+            rows = {
+                table.name: [dict(row) for row in connection.execute(select(table)).mappings()]
+                for table in metadata.sorted_tables
+            }
+        if rows[intents.name]:
+            raise Unavailable("A redaction is not finished: stop the service, and try again.")
+        return rows
+
+    def take(self, rows: Mapping[str, list[dict[str, Any]]]) -> bool:
+        """Hold exactly these rows; False, and nothing done, when other keys are here."""
+        ours = next(row["value"] for row in rows[facts.name] if row["name"] == "mark")
+        with self.transaction() as connection:
+            if _fact(connection, "mark") not in (None, bytes(ours)):
+                return False
+            for table in metadata.sorted_tables:
+                connection.execute(delete(table))
+                if rows[table.name]:
+                    connection.execute(insert(table), rows[table.name])
+            if not self._sqlite:
+                connection.execute(_NEXT_NUMBER)
         return True
 
     def _sweep(self) -> None:

@@ -70,18 +70,22 @@ class Tx:
 
     def one(self, statement: Statement, parameters: Mapping[str, Any]) -> Row | None:
         """The first row, or None."""
-        cursor = self.cursor(statement, parameters)
+        cursor = self._execute(statement, parameters)
         row: Row | None = cursor.fetchone()
         return row
 
     def all(self, statement: Statement, parameters: Mapping[str, Any]) -> list[Row]:
         """Every row."""
-        cursor = self.cursor(statement, parameters)
+        cursor = self._execute(statement, parameters)
         rows: list[Row] = cursor.fetchall()
         return rows
 
     def cursor(self, statement: Statement, parameters: Mapping[str, Any]) -> Any:
-        """An open cursor, for what is too much to hold at once."""
+        """An open cursor, for what is too much to hold at once: `fetchmany`, then `close`."""
+        return self._execute(statement, parameters)
+
+    def _execute(self, statement: Statement, parameters: Mapping[str, Any]) -> Any:
+        """The driver's own cursor."""
         text, constants = statement.compiled(self._dialect)
         if constants:
             parameters = {**constants, **parameters}
@@ -89,8 +93,14 @@ class Tx:
 
     def run(self, statement: Statement, parameters: Mapping[str, Any]) -> int:
         """Execute a change; the number of rows it changed."""
-        count: int = self.cursor(statement, parameters).rowcount
+        count: int = self._execute(statement, parameters).rowcount
         return count
+
+    def many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Execute a change once for each of the rows."""
+        cursor = self._connection.cursor()
+        cursor.executemany(statement.compiled(self._dialect)[0], rows)
+        cursor.close()
 
     def destroy(self, kind: str, store_id: str, target_id: str, old_epoch: str = "") -> None:
         """Have keys destroyed once this transaction is committed; see `storage.destruction`."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -11,9 +15,12 @@ import pytest
 
 from memstore.model.errors import Unavailable
 from memstore.service import Service
+from memstore.service.database import verify_receipt
+from tests.crash.test_destruction import CHILD as DESTROYING
+from tests.crash.test_destruction import STEPS
 from tests.support import postgres
 from tests.support.waiting import until
-from tests.support.writing import Child, verify
+from tests.support.writing import ROOT, Child, verify
 
 ROUNDS = 3
 
@@ -133,3 +140,38 @@ def test_a_restarted_server_loses_nothing_acknowledged(
             break
         page = backend.list_events(store_id, after=page.cursor, limit=1000)
     assert seqs[: len(found)] == found
+
+
+@pytest.mark.parametrize("step", [step for step in STEPS if step != "after the log"])
+def test_a_killed_redaction(url: str, step: str) -> None:
+    """It is as if it never began, or it is done, key and receipt and all; the rest is readable."""
+    keys = postgres.key_source(url)
+    service = Service(url, keys=keys)
+    backend = service.backend_for(service.operator())
+    store = backend.create_store(name="n").id
+    memory = backend.create_memory(store, path="/m", content="one")
+    backend.update_memory(store, memory.id, content="two")
+    service.close()
+    ended = subprocess.run(
+        [sys.executable, "-c", DESTROYING, url, "version", step],
+        cwd=ROOT,
+        env={**os.environ, **postgres.ENVIRON},
+        input=json.dumps({"store": store, "version": memory.version_id, "write": ""}),
+        text=True,
+        timeout=60,
+        check=False,
+        capture_output=True,
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    service = Service(url, keys=keys)
+    backend = service.backend_for(service.operator())
+    assert service.check() == []
+    assert service._engine.keys.store.intents() == []
+    done = STEPS[step]
+    assert backend.get_version(store, memory.version_id).content == (None if done else "one")
+    assert backend.get_memory(store, memory.id).content == "two"
+    if not done:
+        backend.redact_version(store, memory.version_id)
+    receipt = backend.redaction_receipt(store, memory.version_id)
+    service.close()
+    assert verify_receipt(url, keys, receipt) == []

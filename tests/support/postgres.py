@@ -142,6 +142,15 @@ class Server:
             f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
         )
 
+    def files_holding(self, needle: bytes) -> list[str]:
+        """The server's files, all of them written out, that hold some bytes."""
+        self._admin("CHECKPOINT")
+        return [
+            str(file)
+            for file in self._home.rglob("*")
+            if file.is_file() and not file.is_symlink() and needle in file.read_bytes()
+        ]
+
     def create(self, *, empty: bool = False) -> str:
         """The URL of a new database, with memstore's schema in it unless it is to be empty."""
         name = f"test{next(self._numbers)}"

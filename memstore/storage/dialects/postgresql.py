@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
 from sqlalchemy import create_engine, event, inspect, text
 from sqlalchemy.engine import URL, Connection
+from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.exc import SQLAlchemyError
 
 from memstore.model.errors import Unavailable
 from memstore.storage.dialects.postgresql_listener import Listener, notify
 from memstore.storage.engine import Committed, Duplicate, Settled
-from memstore.storage.statement import Tx
+from memstore.storage.statement import Row, Statement, Tx
 
 T = TypeVar("T")
 
@@ -47,6 +48,39 @@ def refusal(error: BaseException, what: str = "PostgreSQL database") -> Unavaila
     """The sentence for a failure of the database itself, without its credentials."""
     cause = type(getattr(error, "orig", None) or error).__name__
     return Unavailable(f"The {what} cannot answer now ({cause}); try again.")
+
+
+class _Stream:
+    """A cursor in the server: the driver's own would hold every row here."""
+
+    def __init__(self, connection: Any, name: str, query: str, parameters: Any) -> None:
+        self._connection, self._name = connection, name
+        connection.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {query}", parameters)
+
+    def fetchmany(self, size: int) -> list[Row]:
+        """The next rows; none at the end."""
+        rows: list[Row] = self._connection.execute(f"FETCH {size} FROM {self._name}").fetchall()
+        return rows
+
+    def close(self) -> None:
+        """Nothing: it ends with its transaction."""
+
+
+class _Tx(Tx):
+    """A transaction whose open cursors are in the server."""
+
+    __slots__ = ("_streams",)
+
+    def __init__(self, connection: Any, dialect: Dialect, keys: Any) -> None:
+        super().__init__(connection, dialect, keys)
+        self._streams = 0
+
+    def cursor(self, statement: Statement, parameters: Mapping[str, Any]) -> Any:
+        """An open cursor."""
+        query, constants = statement.compiled(self._dialect)
+        self._streams += 1
+        name = f"stream{self._streams}"
+        return _Stream(self._connection, name, query, {**constants, **parameters})
 
 
 class PostgresqlEngine:
@@ -87,7 +121,7 @@ class PostgresqlEngine:
         """A REPEATABLE READ transaction that lasts until the function returned is called."""
         connection = self._connection(read_only=True)
         own = connection.driver_connection
-        return Tx(own, self._engine.dialect, self.keys), lambda: _release(connection, own)
+        return _Tx(own, self._engine.dialect, self.keys), lambda: _release(connection, own)
 
     @contextmanager
     def read(self) -> Iterator[Tx]:
@@ -119,7 +153,7 @@ class PostgresqlEngine:
         connection = self._connection(read_only=False)
         own = connection.driver_connection
         try:
-            tx = Tx(own, self._engine.dialect, self.keys)
+            tx = _Tx(own, self._engine.dialect, self.keys)
             tx.settle = begun
             result = work(tx)
             if tx.touched:
