@@ -21,6 +21,7 @@ from memstore.cli import (
     output,
     redact,
     rejected,
+    rollback,
     sessions,
     stores,
     up,
@@ -57,7 +58,7 @@ def _main(
 
 up.register(app)
 app.add_typer(stores.app, name="store")
-for _module in (memories, edit, versions, redact):
+for _module in (memories, edit, versions, rollback, redact):
     _module.register(app)
 app.add_typer(rejected.app, name="rejected")
 app.add_typer(sessions.app, name="session")

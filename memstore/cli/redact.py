@@ -9,9 +9,9 @@ import typer
 from memstore.backend import NotSupported
 from memstore.cli import names, output
 from memstore.cli.exits import USAGE, Stop
+from memstore.cli.lineage import all_versions, history
 from memstore.cli.options import AsJson, MaybePath, OneVersion, StoreName, Yes
 from memstore.cli.service import opened
-from memstore.cli.versions import all_versions, history
 from memstore.model import clock, objects
 from memstore.model.errors import HeadNotRedactable, NotFound
 from memstore.model.limits import PAGE_MAX

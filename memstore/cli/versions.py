@@ -1,21 +1,22 @@
-"""`log`, `show`, `diff`: what happened to a memory."""
+"""`log`, `show`, `diff`, `blame`: what happened to a memory."""
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memstore.cli import names, output
-from memstore.cli.exits import NOT_FOUND, USAGE, Stop
-from memstore.cli.options import AsJson, MaybePath, OneVersion, StoreName
+from memstore.cli import coloured, lineage, names, output
+from memstore.cli.exits import NOT_FOUND, REFUSED, USAGE, Stop
+from memstore.cli.lineage import ActorId, Key, OneOperation, Session, Since, Until
+from memstore.cli.options import AsJson, MaybePath, MemoryPath, OneVersion, StoreName
 from memstore.cli.service import opened
-from memstore.model import clock, objects
+from memstore.model import clock, diffs, ids, objects
 from memstore.model.actors import Actor
-from memstore.model.errors import NotFound
-from memstore.model.limits import PAGE_MAX
+from memstore.model.limits import PAGE_MAX_FULL
 from memstore.model.memories import Memory
-from memstore.model.versions import OPERATIONS, Version, VersionFilter
+from memstore.model.versions import Version, VersionFilter
 
 if TYPE_CHECKING:
     from memstore.backend import Backend
@@ -23,70 +24,36 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (log, show, diff):
+    for command in (log, show, diff, blame):
         app.command()(command)
-
-
-def history(
-    backend: Backend, store: str, path: str, where: VersionFilter = VersionFilter()
-) -> list[Version]:
-    """Versions of every memory that ever was at a path, newest first: renamed and deleted ones too.
-
-    Two walks when there is no such memory now: the API finds versions by memory, not by path.
-    """
-    versions = all_versions(backend, store)
-    ever = {version.memory_id for version in versions if version.path == path}
-    if not ever:
-        raise NotFound("memory", path, message=f"No memory was ever at {path!r}.")
-    if where == VersionFilter():
-        return [version for version in versions if version.memory_id in ever]
-    return [v for v in _versions(backend, store, where) if v.memory_id in ever]
-
-
-def all_versions(backend: Backend, store: str) -> list[Version]:
-    """Every version of a store, newest first."""
-    return _versions(backend, store, VersionFilter())
-
-
-def _versions(backend: Backend, store: str, where: VersionFilter) -> list[Version]:
-    return list(
-        names.every(
-            lambda page: backend.list_versions(store, where=where, limit=PAGE_MAX, page=page)
-        )
-    )
 
 
 def log(
     store: StoreName,
     path: MaybePath = None,
-    operation: Annotated[
-        str | None, typer.Option("--operation", help=f"One of {', '.join(OPERATIONS)}.")
-    ] = None,
-    session: Annotated[
-        str | None, typer.Option("--session", metavar="ID", help="Made in this session.")
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", metavar="ID", help="Made with this API key.")
-    ] = None,
+    operation: OneOperation = None,
+    session: Session = None,
+    key: Key = None,
+    actor: ActorId = None,
+    since: Since = None,
+    until: Until = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="The newest N only.")] = None,
     json: AsJson = False,
 ) -> None:
-    """List versions, newest first: of a store, or of whatever was at PATH, deleted memories too."""
-    if operation is not None and operation not in OPERATIONS:
-        raise Stop(USAGE, f"--operation is one of {', '.join(OPERATIONS)}.")
-    where = VersionFilter(operation=operation, session_id=session, api_key_id=key)
+    """List versions, newest first: of a store, or of whatever was at PATH or below it.
+
+    Renames are followed, deleted memories are there, and all the options must match.
+    """
+    where = lineage.chosen(
+        session=session, key=key, actor=actor, operation=operation, since=since, until=until
+    )
     with opened() as backend:
         id = names.store_id(backend, store)
         if path is not None:
-            found = history(backend, id, names.memory_path(path), where)[:limit]
+            listed = lineage.within(backend, id, names.memory_path(path.rstrip("/")), where)
         else:
-            found = []
-            for version in names.every(
-                lambda page: backend.list_versions(id, where=where, limit=PAGE_MAX, page=page)
-            ):
-                if limit is not None and len(found) >= limit:
-                    break
-                found.append(version)
+            listed = lineage.versions(backend, id, where)
+        found = list(itertools.islice(listed, limit))
     if json:
         output.data(objects.version(version) for version in found)
         return
@@ -95,7 +62,7 @@ def log(
 
 def _row(version: Version) -> tuple[str, ...]:
     where = "(redacted)" if version.redacted_at else version.path or ""
-    time = clock.rfc3339(version.created_at)[:23] + "Z"
+    time = clock.rfc3339(version.created_at)
     return version.id, time, version.operation, _author(version.created_by), where
 
 
@@ -158,21 +125,37 @@ def _of_version(version: Version) -> list[tuple[str, str]]:
 
 def diff(
     store: StoreName,
-    path: MaybePath = None,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH] [VERSION VERSION]", help="A memory, or versions.", show_default=False
+        ),
+    ] = None,
     version: Annotated[
         list[str] | None,
         typer.Option("--version", metavar="ID", help="Given twice: from and to."),
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Compare two versions; with one, that one and the present text; with none, the last two."""
+    """Compare two versions; with one, that one and the present text; with none, the last two.
+
+    On a terminal the words that differ stand out.
+    """
+    versions = [*(version or []), *(one for one in what or [] if ids.is_id(one, ids.VERSION))]
+    places = [one for one in what or [] if not ids.is_id(one, ids.VERSION)]
+    if len(places) > 1:
+        raise Stop(USAGE, "A diff is of one memory: name one PATH, or two versions.")
     with opened() as backend:
-        old, new = _two(backend, names.store_id(backend, store), path, version or [])
+        id = names.store_id(backend, store)
+        old, new = _two(backend, id, places[0] if places else None, versions)
+    for one in (old, new):
+        if one.redacted_at is not None:
+            raise Stop(REFUSED, f"Version {one.id} was redacted: there is nothing to compare.")
     text = _unified(old, new)
     if json:
         output.as_json({"from": objects.version(old), "to": objects.version(new), "diff": text})
     else:
-        output.content(text)
+        coloured.show(text)
 
 
 def _two(
@@ -188,7 +171,7 @@ def _two(
         return old, backend.get_version(store, memory.version_id)
     if path is None:
         raise Stop(USAGE, "Name the memory's PATH, or versions with --version.")
-    found = history(backend, store, names.memory_path(path))
+    found = lineage.history(backend, store, names.memory_path(path))
     found = [version for version in found if version.memory_id == found[0].memory_id]
     if len(found) < 2:
         raise Stop(NOT_FOUND, f"{path!r} has one version only: there is nothing to compare.")
@@ -196,14 +179,51 @@ def _two(
 
 
 def _unified(old: Version, new: Version) -> str:
-    """A unified diff, with git's mark where a text ends without a newline."""
-    import difflib
-
-    marked = "\n\\ No newline at end of file\n"
-    lines = difflib.unified_diff(
-        (old.content or "").splitlines(keepends=True),
-        (new.content or "").splitlines(keepends=True),
-        f"{old.path or '/dev/null'}\t{old.id}",
-        f"{new.path or '/dev/null'}\t{new.id}",
+    """The diff of two versions, each named by its path and id."""
+    return diffs.unified(
+        old.content or "",
+        new.content or "",
+        f"{old.path or diffs.NOWHERE}\t{old.id}",
+        f"{new.path or diffs.NOWHERE}\t{new.id}",
     )
-    return "".join(line if line.endswith("\n") else line + marked for line in lines)
+
+
+def blame(store: StoreName, path: MemoryPath, json: AsJson = False) -> None:
+    """Show each line of a memory with the version that brought it, its author and its time.
+
+    A line of a version that was redacted since counts for the next one that has it.
+    """
+    with opened() as backend:
+        id = names.store_id(backend, store)
+        memory = names.memory_at(backend, id, names.memory_path(path), view="basic")
+        past = names.every(
+            lambda page: backend.list_versions(
+                id,
+                where=VersionFilter(memory_id=memory.id),
+                view="full",
+                limit=PAGE_MAX_FULL,
+                page=page,
+            )
+        )
+        known = [version for version in past if version.content is not None][::-1]
+    lines = diffs.blame((version, version.content or "") for version in known)
+    if json:
+        output.data(
+            {
+                "line": number,
+                "text": text.removesuffix("\n"),
+                "memory_version_id": version.id,
+                "created_by": objects.version(version)["created_by"],
+                "created_at": clock.rfc3339(version.created_at),
+            }
+            for number, (version, text) in enumerate(lines, 1)
+        )
+        return
+    rows = [
+        (v.id, _author(v.created_by), clock.rfc3339(v.created_at)[:19] + "Z", str(number), text)
+        for number, (v, text) in enumerate(lines, 1)
+    ]
+    output.table(
+        ("version", "by", "time", "line", "text"),
+        [(*row[:4], row[4].removesuffix("\n")) for row in rows],
+    )
