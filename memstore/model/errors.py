@@ -197,9 +197,16 @@ class RateLimited(MemstoreError):
 
 
 class Unavailable(MemstoreError):
-    """The service or its database cannot answer now; try again later."""
+    """The service or its database cannot answer now; try again later.
+
+    `stale`: a reading saw a moment that was over before it ended; reading again answers at once.
+    """
 
     code = "unavailable"
+
+    def __init__(self, message: str = "", *, stale: bool = False) -> None:
+        self.stale = stale
+        super().__init__(message)
 
 
 def tree(root: type[MemstoreError] = MemstoreError) -> list[type[MemstoreError]]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from memstore.model import clock, ids, pages
 from memstore.model.access import Caller, Scope
-from memstore.model.errors import Forbidden, Invalid, NotFound
+from memstore.model.errors import Forbidden, Invalid, NotFound, Unavailable
 from memstore.model.memories import VIEWS
 from memstore.model.stores import Store
 from memstore.service.hub import Hub
 from memstore.storage import stores
 from memstore.storage.engine import Engine
 from memstore.storage.statement import Tx
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 EVER = 1 << 62
 """Above every moment in microseconds and every seq."""
@@ -31,6 +35,25 @@ class Core:
     max_memories: int
     max_bytes: int
     heartbeat: float
+
+
+def reread(read: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Read once more when what was read was destroyed meanwhile.
+
+    A reading sees one moment. A redaction or a deletion that is committed after it destroys keys
+    that the rows of that moment still name; a new reading sees what came of it.
+    """
+
+    @wraps(read)
+    def again(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return read(*args, **kwargs)
+        except Unavailable as error:
+            if not error.stale:
+                raise
+        return read(*args, **kwargs)
+
+    return again
 
 
 def check_view(view: str) -> None:

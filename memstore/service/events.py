@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from memstore.model.access import Caller
 from memstore.model.errors import Invalid, NotFound, Unavailable
 from memstore.model.events import Event, EventPage
-from memstore.service.core import EVER, Core, check_view, judged, see_store
+from memstore.service.core import EVER, Core, check_view, judged, reread, see_store
 from memstore.service.stores import farewell
 from memstore.storage import events
 
@@ -16,6 +16,7 @@ PAGE_EVENTS = 1000
 FROM_NOW = -1
 
 
+@reread
 def list_(
     core: Core, caller: Caller, store_id: str, *, after: int, limit: int, view: str
 ) -> EventPage:

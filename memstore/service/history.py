@@ -10,7 +10,7 @@ from memstore.model import ids, pages, paths
 from memstore.model.access import Caller
 from memstore.model.errors import Invalid
 from memstore.model.versions import Version, VersionFilter
-from memstore.service.core import EVER, Core, check_view, judged, number_key, see_store
+from memstore.service.core import EVER, Core, check_view, judged, number_key, reread, see_store
 from memstore.service.versions import between, check_filter, filters_of
 from memstore.storage import memories, versions
 from memstore.storage.statement import Tx
@@ -19,6 +19,7 @@ FEW = 8
 """So many memories are read each by itself, and ride in the cursor."""
 
 
+@reread
 def list_(
     core: Core,
     caller: Caller,

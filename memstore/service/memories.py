@@ -9,7 +9,7 @@ from memstore.model import ids, pages, paths
 from memstore.model.access import Caller
 from memstore.model.errors import Invalid, NotFound
 from memstore.model.memories import Memory, MemoryPrefix
-from memstore.service.core import Core, check_view, judged, see_store, text_key
+from memstore.service.core import Core, check_view, judged, reread, see_store, text_key
 from memstore.storage import memories
 from memstore.storage.statement import Row, Tx
 
@@ -19,6 +19,7 @@ FOLDED_CHUNK = 4
 """Rows read after a directory was passed over: few, since the next may be of another one."""
 
 
+@reread
 def get(core: Core, caller: Caller, store_id: str, memory_id: str, view: str) -> Memory:
     """One live memory."""
     with judged(core, caller, store_id, "read"):
@@ -38,6 +39,7 @@ def find(tx: Tx, store_id: str, memory_id: str, view: str) -> Memory:
     return memory
 
 
+@reread
 def get_at(core: Core, caller: Caller, store_id: str, path: str, view: str) -> Memory:
     """The live memory at a path."""
     with judged(core, caller, store_id, "read"):
@@ -51,6 +53,7 @@ def get_at(core: Core, caller: Caller, store_id: str, path: str, view: str) -> M
     return memory
 
 
+@reread
 def list_(
     core: Core,
     caller: Caller,

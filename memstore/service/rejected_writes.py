@@ -25,6 +25,7 @@ from memstore.service.core import (
     judged,
     lock_store,
     number_key,
+    reread,
     see_store,
 )
 from memstore.storage import events, memories, rejected_writes
@@ -108,6 +109,7 @@ def _room(tx: Tx, store_id: str) -> None:
         )
 
 
+@reread
 def get(core: Core, caller: Caller, store_id: str, id: str, view: str) -> RejectedWrite:
     """One rejected write, open or not."""
     with judged(core, caller, store_id, "read"):
@@ -127,6 +129,7 @@ def _find(tx: Tx, store_id: str, id: str, view: str) -> RejectedWrite:
     return found
 
 
+@reread
 def list_(
     core: Core,
     caller: Caller,

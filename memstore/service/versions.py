@@ -14,6 +14,7 @@ from memstore.service.core import (
     check_view,
     judged,
     number_key,
+    reread,
     see_store,
     time_bounds,
 )
@@ -21,6 +22,7 @@ from memstore.storage import versions
 from memstore.storage.statement import Tx
 
 
+@reread
 def get(core: Core, caller: Caller, store_id: str, version_id: str, view: str) -> Version:
     """One version, redacted or not."""
     with judged(core, caller, store_id, "read"):
@@ -40,6 +42,7 @@ def find(tx: Tx, store_id: str, version_id: str, view: str) -> Version:
     return version
 
 
+@reread
 def list_(
     core: Core,
     caller: Caller,

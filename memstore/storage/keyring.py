@@ -108,7 +108,7 @@ class Keyring:
             kept = self.store.survivor(id)
             epoch = None if kept is None else self.epoch(kept.epoch_id)
             if kept is None or epoch is None:
-                raise Unavailable(f"{id} was destroyed by a redaction.")
+                raise Unavailable(f"{id} was destroyed by a redaction.", stale=True)
             wrapped = kept.wrapped
         return crypto.unwrap(epoch.cipher, wrapped, crypto.record_key(id, store_id))
 
