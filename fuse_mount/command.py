@@ -115,7 +115,7 @@ def _start_daemons(specs: Sequence[Spec], own: Settings) -> None:
     started: list[subprocess.Popen[bytes]] = []
     try:
         for spec in specs:
-            default = own.data_dir / "log" / f"mount-{spec.store_id}.log"
+            default = own.data_dir / "logs" / f"mount-{spec.store_id}.log"
             told = dataclasses.replace(spec, log=spec.log or str(default))
             started.append(_spawn(told))
         for spec, process in zip(specs, started, strict=True):
