@@ -91,10 +91,9 @@ class Tx:
             parameters = {**constants, **parameters}
         return self._connection.execute(text, parameters)
 
-    def run(self, statement: Statement, parameters: Mapping[str, Any]) -> int:
-        """Execute a change; the number of rows it changed."""
-        count: int = self._execute(statement, parameters).rowcount
-        return count
+    def run(self, statement: Statement, parameters: Mapping[str, Any]) -> None:
+        """Execute a change; it may be refused as late as at the next reading, or the commit."""
+        self._execute(statement, parameters)
 
     def many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
         """Execute a change once for each of the rows."""

@@ -155,10 +155,13 @@ class PostgresqlEngine:
         try:
             tx = _Tx(own, self._engine.dialect, self.keys)
             tx.settle = begun
-            result = work(tx)
-            if tx.touched:
-                notify(own, self._listener.name, tx.touched)
-            own.commit()
+            with own.pipeline():  # changes wait for no answer of their own, only readings do
+                result = work(tx)
+                if tx.touched:
+                    notify(own, self._listener.name, tx.touched)
+                own.commit()
+            if own.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                own.commit()  # inside, it had not begun as far as the driver knew
         except psycopg.IntegrityError as error:
             raise Duplicate(str(error)) from error
         finally:
