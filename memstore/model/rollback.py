@@ -23,7 +23,7 @@ Outcome = Literal["restored", "recreated", "deleted", "renamed", "merged", "unch
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 MERGE_COST = 4_000_000
-"""Pairs of equal lines above which two texts are not compared: an hour of a writer's time."""
+"""Pairs of equal lines above which texts are not merged: comparing takes time by that number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +341,7 @@ def _three_ways(now: State, before: State, after: State) -> Undone:
         path = before.path
     text = _merged(after.text, before.text, now.text)
     if text is None:
-        return Undone(now, blocked="Others have changed the same lines since.")
+        return Undone(now, blocked="Others have changed the same lines since, or too much to tell.")
     try:
         content.encode(text)
     except MemstoreError:
