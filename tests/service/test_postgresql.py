@@ -12,6 +12,8 @@ import pytest
 import memstore
 from memstore.backend import Backend
 from memstore.service import Service
+from memstore.service.database import rotate_master
+from memstore.settings import Settings
 from tests.support import postgres
 from tests.support.serving import Served
 from tests.support.waiting import until
@@ -157,3 +159,24 @@ def test_no_text_is_in_the_servers_files(url: str) -> None:
     service.close()
     held = postgres.server().files_holding(marker.encode())
     assert held == []
+
+
+def test_the_master_key_is_rotated(tmp_path: Path) -> None:
+    """On PostgreSQL too every key goes under a new master key, and a running service goes on."""
+    with postgres.server().database(empty=True) as url:
+        keys = Settings(environ={"MEMSTORE_DATA_DIR": str(tmp_path)}).key_source_of(url)
+        service = Service(url, keys=keys)
+        backend = service.backend_for(service.operator())
+        store_id = backend.create_store(name="kept").id
+        memory = backend.create_memory(store_id, path="/a", content="kept")
+        old = keys.master_file.read_text()
+        rotate_master(keys)
+        assert keys.master_file.read_text() != old
+        other = backend.create_store(name="new").id
+        backend.create_memory(other, path="/b", content="new")
+        service.close()
+        service = Service(url, keys=keys)
+        backend = service.backend_for(service.operator())
+        assert backend.get_memory(store_id, memory.id).content == "kept"
+        assert service.check() == []
+        service.close()
