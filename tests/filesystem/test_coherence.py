@@ -6,10 +6,9 @@ import os
 import threading
 from itertools import pairwise
 
-import pytest
-
 from tests.support.files import read, save
 from tests.support.mounted import Place, hides, shows
+from tests.support.waiting import until
 
 
 def test_everything_there_at_the_start_is_read(place: Place) -> None:
@@ -23,7 +22,6 @@ def test_everything_there_at_the_start_is_read(place: Place) -> None:
     assert told.st_mtime_ns // 1000 == memory.updated_at.timestamp() * 1_000_000 // 1
 
 
-@pytest.mark.requires("pushed coherence")
 def test_a_change_through_the_api_is_seen(place: Place) -> None:
     """Created, changed, moved, deleted."""
     files = place.mount()
@@ -32,7 +30,7 @@ def test_a_change_through_the_api_is_seen(place: Place) -> None:
 
     place.put("/a", "two")
     shows(files, "a", "two")
-    assert files.stat("a").st_size == 3
+    until(lambda: files.stat("a").st_size == 3, "the size to be the new text's")
 
     place.backend.update_memory(place.store_id, memory.id, path="/d/b")
     shows(files, "d/b", "two")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fuse_mount.kernel import mounting
-from tests.mount.conftest import Desk, shows
+from tests.mount.conftest import Desk, driver_of, shows
 
 PORTABLE = ("-o", "binding=portable")
 
@@ -68,13 +68,14 @@ def test_programs_started_by_the_driver_inherit_no_mount(desk: Desk) -> None:
     """libfuse's descriptor of the mount is close-on-exec."""
     process = desk.mount_here(*PORTABLE)
 
-    folder = Path(f"/proc/{process.pid}/fd")
+    driver = driver_of(process.pid)
+    folder = Path(f"/proc/{driver}/fd")
     mounts = [fd for fd in folder.iterdir() if os.readlink(fd) == "/dev/fuse"]
     assert mounts
     for fd in mounts:
         (line,) = [
             line
-            for line in Path(f"/proc/{process.pid}/fdinfo/{fd.name}").read_text().splitlines()
+            for line in Path(f"/proc/{driver}/fdinfo/{fd.name}").read_text().splitlines()
             if line.startswith("flags:")
         ]
         assert int(line.split()[1], 8) & os.O_CLOEXEC
