@@ -47,14 +47,16 @@ def redact(
 ) -> None:
     """Destroy a version's text, path, size and hash; who and when stay, and a signed receipt.
 
-    With PATH: every version of whatever was there but the one that is live now.
+    With PATH alone: every version of whatever was there but the one that is live now.
     """
-    if (version is None) == (path is None) or (version is not None and (all_versions or prefix)):
+    if version is None and path is None:
         raise Stop(USAGE, "Name a version with --version, or the memory's PATH.")
+    if version is not None and (all_versions or prefix):
+        raise Stop(USAGE, "--version names one version; leave --all-versions and --prefix out.")
     with opened() as backend:
         id = names.store_id(backend, store)
         if version is not None:
-            found = [backend.get_version(id, version, view="basic")]
+            found = [_at(backend, id, version, path)]
             live: set[str] = set()
         else:
             wanted = validate_prefix(path or "") if prefix else names.memory_path(path or "")
@@ -87,6 +89,17 @@ def redact(
         output.as_json(_object(*done[0]))
     else:
         output.data(_object(*one) for one in done)
+
+
+def _at(backend: Backend, store: str, version: str, path: str | None) -> Version:
+    """The version of an id; NotFound when PATH is given and is none of its memory's."""
+    found = backend.get_version(store, version, view="basic")
+    if path is not None:
+        wanted = names.memory_path(path)
+        if found.memory_id not in {one.memory_id for one in history(backend, store, wanted)}:
+            message = f"Version {version} is not of the memory at {wanted!r}."
+            raise NotFound("memory version", version, message=message)
+    return found
 
 
 def _ever(backend: Backend, store: str, wanted: str, prefix: bool) -> list[Version]:

@@ -77,3 +77,16 @@ def test_people_see_the_receipt(memstore: Command, store: str) -> None:
     oldest = versions(memstore, store)[-1]["id"]
     line = memstore.good("redact", store, "--version", oldest, "--yes").out
     assert line.startswith(oldest) and "apikey_" in line and "epoch_" in line
+
+
+def test_a_version_may_be_named_with_its_path(memstore: Command, store: str) -> None:
+    """`log STORE PATH` shows the version, `redact STORE PATH --version` takes it; never another's."""
+    filled(memstore, store)
+    oldest = memstore.good("log", store, "/a/x", "--json").json["data"][-1]["id"]
+    memstore.bad(3, "redact", store, "/a/y", "--version", oldest, "--yes")
+    memstore.bad(2, "redact", store, "/a/x", "--version", oldest, "--all-versions", "--yes")
+
+    memstore.good("redact", store, "a/x", "--version", oldest, "--yes")
+
+    left = memstore.good("log", store, "/a/x", "--json").json["data"]
+    assert [one["redacted_at"] is None for one in left] == [True, False]
