@@ -24,6 +24,7 @@ from memstore.cli import (
     rollback,
     sessions,
     stores,
+    tool,
     up,
     upkeep,
     versions,
@@ -64,6 +65,7 @@ app.add_typer(rejected.app, name="rejected")
 app.add_typer(sessions.app, name="session")
 app.add_typer(keys.app, name="key")
 upkeep.register(app)
+tool.register(app)
 
 _OWN = frozenset(
     {
