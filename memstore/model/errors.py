@@ -197,10 +197,9 @@ class RateLimited(MemstoreError):
 
 
 class Unavailable(MemstoreError):
-    """The service or its database cannot answer now; try again later.
+    """The service or its database cannot answer now; try again later."""
 
-    `stale`: a reading saw a moment that was over before it ended; reading again answers at once.
-    """
+    # `stale`: a reading saw a moment that was over before it ended; reading again answers at once.
 
     code = "unavailable"
 
