@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from memstore.service.database import check
+from tests.support.worlds import DATABASES, PROCESSES
 
 settings.register_profile(
     "ci",
@@ -43,6 +44,14 @@ def _is_ours(path: Path) -> bool:
     finally:
         connection.close()
     return ("alembic_version",) in found and ("versions",) in found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_services_end() -> Iterator[None]:
+    """Services that tests share end with the run, whichever suites ran."""
+    yield
+    DATABASES.close()
+    PROCESSES.close()
 
 
 @pytest.fixture(autouse=True)

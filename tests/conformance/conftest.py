@@ -10,17 +10,9 @@ import pytest
 
 from memstore.backend import Backend
 from memstore.model.stores import Store
-from tests.support.worlds import DATABASES, PROCESSES, WORLDS, World
+from tests.support.worlds import WORLDS, World
 
 OPTIONS = {"max_memories": 10_000, "max_bytes": 104_857_600, "heartbeat": 15.0}
-
-
-@pytest.fixture(scope="session", autouse=True)
-def processes() -> Iterator[None]:
-    """Services that ran for this suite end with it."""
-    yield
-    DATABASES.close()
-    PROCESSES.close()
 
 
 @pytest.fixture(params=sorted(WORLDS))
